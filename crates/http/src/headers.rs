@@ -1,0 +1,200 @@
+//! Header fields of one message, in order, in one arena.
+//!
+//! All names and values of a message lie in one buffer that is recycled with the message, so a head
+//! costs no allocation per field. Well-known names are recognised once, when a field is added; from
+//! then on a look-up compares a byte, and a bit set answers "not there" without looking at all.
+//!
+//! The arena does not judge its content: [`crate::field`] does, and the parsers and the translation
+//! from HTTP/2 call it before a field is added.
+
+use crate::field::Known;
+
+/// The fields of one message, in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    text: Vec<u8>,
+    fields: Vec<Field>,
+    present: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    known: Known,
+    name_len: u16,
+    name_at: u32,
+    value_at: u32,
+    value_len: u32,
+}
+
+/// One field, borrowed from its [`Headers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldRef<'a> {
+    /// The recognised name, or [`Known::Other`].
+    pub known: Known,
+    /// The name as it came; compare it case-insensitively.
+    pub name: &'a [u8],
+    /// The value without surrounding white space.
+    pub value: &'a [u8],
+}
+
+impl Headers {
+    /// An empty set of fields; allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.fields.clear();
+        self.present = 0;
+    }
+
+    /// The number of fields.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    /// Bytes of memory held for names and values, in use or not.
+    pub fn capacity_bytes(&self) -> usize {
+        self.text.capacity() + self.fields.capacity() * size_of::<Field>()
+    }
+
+    /// Adds a field at the end. The caller has checked name and value with [`crate::field`].
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.push_as(Known::of(name), name, value);
+    }
+
+    /// Adds a field with a well-known name at the end.
+    pub fn push_known(&mut self, known: Known, value: &[u8]) {
+        self.push_as(known, known.name().as_bytes(), value);
+    }
+
+    fn push_as(&mut self, known: Known, name: &[u8], value: &[u8]) {
+        let name_at = offset(self.text.len());
+        self.text.extend_from_slice(name);
+        let value_at = offset(self.text.len());
+        self.text.extend_from_slice(value);
+        let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);
+        self.present |= known.bit();
+        self.fields.push(Field { known, name_len, name_at, value_at, value_len: offset(value.len()) });
+    }
+
+    /// Whether a field with this name is there.
+    pub fn has(&self, known: Known) -> bool {
+        self.present & known.bit() != 0
+    }
+
+    /// The first value of a well-known field.
+    pub fn first(&self, known: Known) -> Option<&[u8]> {
+        self.all(known).next()
+    }
+
+    /// All values of a well-known field, in order.
+    pub fn all(&self, known: Known) -> impl Iterator<Item = &[u8]> {
+        let fields = if self.has(known) { self.fields.as_slice() } else { &[] };
+        fields.iter().filter(move |field| field.known == known).map(|field| self.value(field))
+    }
+
+    /// All values of the field with this name, whatever its case.
+    pub fn named<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
+    }
+
+    /// All fields in order.
+    pub fn iter(&self) -> impl Iterator<Item = FieldRef<'_>> {
+        self.fields.iter().map(|field| FieldRef {
+            known: field.known,
+            name: self.name(field),
+            value: self.value(field),
+        })
+    }
+
+    /// Removes all fields with a well-known name.
+    pub fn remove(&mut self, known: Known) {
+        if self.has(known) {
+            self.fields.retain(|field| field.known != known);
+            self.present &= !known.bit();
+        }
+    }
+
+    /// Removes all fields with this name, whatever its case.
+    pub fn remove_named(&mut self, name: &[u8]) {
+        match Known::of(name) {
+            Known::Other => {
+                let text = &self.text;
+                self.fields.retain(|field| {
+                    field.known != Known::Other
+                        || !name_in(text, field).eq_ignore_ascii_case(name)
+                });
+            }
+            known => self.remove(known),
+        }
+    }
+
+    /// Puts one field in the place of all that have this name.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.remove_named(name);
+        self.push(name, value);
+    }
+
+    /// Puts one well-known field in the place of all that have this name.
+    pub fn set_known(&mut self, known: Known, value: &[u8]) {
+        self.remove(known);
+        self.push_known(known, value);
+    }
+
+    fn name(&self, field: &Field) -> &[u8] {
+        name_in(&self.text, field)
+    }
+
+    fn value(&self, field: &Field) -> &[u8] {
+        let at = field.value_at as usize;
+        &self.text[at..at + field.value_len as usize]
+    }
+}
+
+fn name_in<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
+    let at = field.name_at as usize;
+    &text[at..at + field.name_len as usize]
+}
+
+/// Heads are limited to a few hundred KB long before this could saturate.
+fn offset(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_keep_their_order_and_their_case() {
+        let mut headers = Headers::new();
+        headers.push(b"X-One", b"1");
+        headers.push(b"HOST", b"a");
+        headers.push(b"x-one", b"2");
+        let seen: Vec<_> = headers.iter().map(|field| (field.name, field.value)).collect();
+        assert_eq!(seen, [(&b"X-One"[..], &b"1"[..]), (b"HOST", b"a"), (b"x-one", b"2")]);
+        assert_eq!(headers.first(Known::Host), Some(&b"a"[..]));
+        assert_eq!(headers.named(b"X-ONE").collect::<Vec<_>>(), [b"1", b"2"]);
+    }
+
+    #[test]
+    fn set_replaces_and_remove_forgets() {
+        let mut headers = Headers::new();
+        headers.push(b"X-One", b"1");
+        headers.push(b"x-one", b"2");
+        headers.set(b"X-one", b"3");
+        headers.set_known(Known::Host, b"a");
+        assert_eq!(headers.named(b"x-one").collect::<Vec<_>>(), [b"3"]);
+        headers.remove(Known::Host);
+        assert!(!headers.has(Known::Host));
+        assert_eq!(headers.len(), 1);
+    }
+}
