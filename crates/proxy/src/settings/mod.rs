@@ -5,6 +5,8 @@
 //! made for look-ups. Every duration, size and count here has a bound and a default that stand in the
 //! option table of the program (`tidegate config`).
 
+#[cfg(test)]
+pub(crate) mod fixture;
 mod group;
 mod listener;
 mod site;

@@ -1,0 +1,163 @@
+//! The plan: the settings, resolved into tables made for look-ups.
+//!
+//! Immutable and swapped whole. A request keeps the plan it began with, so a reload changes nothing
+//! under its feet. What outlives a plan (a server's health, its counters, metric labels) lies in
+//! shared objects that the next plan takes over by name.
+
+mod routes;
+mod sites;
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use tidegate_telemetry::Label;
+use tidegate_telemetry::log::LogSettings;
+use tidegate_telemetry::metrics::Labels;
+
+pub use routes::{RouteMatch, RouteTable};
+pub use sites::{HostMatch, SiteTable};
+
+use crate::forwarded::TrustedProxies;
+use crate::settings::{self, Action, HeaderEdit, Settings};
+use crate::template::Template;
+use crate::upstream::{Group, Groups};
+
+/// Everything a worker needs to serve.
+#[derive(Debug)]
+pub struct Plan {
+    /// Counts up with each reload.
+    pub generation: u64,
+    /// Where connections are accepted; workers name them by index.
+    pub listeners: Vec<settings::Listener>,
+    /// Hosts to sites.
+    pub site_table: SiteTable,
+    /// The sites.
+    pub sites: Vec<Site>,
+    /// The groups, by the index that routes name them by.
+    pub groups: Vec<Arc<Group>>,
+    /// Whose forwarding fields are believed.
+    pub trusted_proxies: TrustedProxies,
+    /// The access logs, by the index that sites name them by.
+    pub logs: Vec<LogSettings>,
+    /// Limits of the process.
+    pub process: settings::Process,
+}
+
+/// A site with its tables.
+#[derive(Debug)]
+pub struct Site {
+    /// Its settings; the routes are in [`Site::routes`] too, with what is derived from them.
+    pub settings: settings::Site,
+    /// Its label in metrics.
+    pub label: Label,
+    /// Paths to routes.
+    pub route_table: RouteTable,
+    /// The routes.
+    pub routes: Vec<Route>,
+}
+
+/// A route with what is derived from it.
+#[derive(Debug)]
+pub struct Route {
+    /// Its settings.
+    pub settings: settings::Route,
+    /// Its label in metrics.
+    pub label: Label,
+    /// Changes to requests, with their templates parsed.
+    pub request_edits: Vec<Edit>,
+    /// Changes to responses, with their templates parsed.
+    pub response_edits: Vec<Edit>,
+    /// Where a redirect leads, with its template parsed.
+    pub redirect: Option<Template>,
+}
+
+/// A change to header fields, ready to be applied.
+#[derive(Debug)]
+pub enum Edit {
+    /// Replace all fields of this name by one.
+    Set(Box<[u8]>, Template),
+    /// Add one more field.
+    Add(Box<[u8]>, Template),
+    /// Remove all fields of this name.
+    Remove(Box<[u8]>),
+}
+
+impl Plan {
+    /// Resolves settings. `groups` holds the groups of the plan before, whose servers' state is taken
+    /// over where name and address agree; `labels` gives metric labels.
+    pub fn build(settings: Settings, generation: u64, groups: &Groups, labels: &Labels) -> Self {
+        let groups = groups.resolve(&settings.groups, labels);
+        let site_table = SiteTable::new(settings.sites.iter().map(|site| site.hosts.as_slice()));
+        let sites = settings.sites.into_iter().map(|site| Site::build(site, labels)).collect();
+        Self {
+            generation,
+            listeners: settings.listeners,
+            site_table,
+            sites,
+            groups,
+            trusted_proxies: trusted(&settings.trusted_proxies),
+            logs: settings.logs,
+            process: settings.process,
+        }
+    }
+
+    /// The site that serves a host.
+    pub fn site_for(&self, host: &[u8]) -> Option<&Site> {
+        self.site_table.find(host).map(|index| &self.sites[index])
+    }
+
+    /// The group a route passes to, if it does.
+    pub fn group_of(&self, route: &Route) -> Option<&Arc<Group>> {
+        match route.settings.action {
+            Action::Group(index) => self.groups.get(index),
+            Action::Answer { .. } | Action::Redirect { .. } => None,
+        }
+    }
+}
+
+impl Site {
+    fn build(settings: settings::Site, labels: &Labels) -> Self {
+        let label = labels.site(&settings.name);
+        let route_table = RouteTable::new(&settings.routes);
+        let routes = settings
+            .routes
+            .iter()
+            .map(|route| Route::build(route, labels.route(&settings.name, &route.name)))
+            .collect();
+        Self { settings, label, route_table, routes }
+    }
+}
+
+impl Route {
+    fn build(settings: &settings::Route, label: Label) -> Self {
+        let redirect = match &settings.action {
+            Action::Redirect { to, .. } => Some(Template::parse(to)),
+            Action::Group(_) | Action::Answer { .. } => None,
+        };
+        Self {
+            label,
+            request_edits: settings.request_headers.iter().map(Edit::build).collect(),
+            response_edits: settings.response_headers.iter().map(Edit::build).collect(),
+            redirect,
+            settings: settings.clone(),
+        }
+    }
+}
+
+impl Edit {
+    fn build(edit: &HeaderEdit) -> Self {
+        match edit {
+            HeaderEdit::Set(name, value) => {
+                Self::Set(name.as_bytes().into(), Template::parse(value))
+            }
+            HeaderEdit::Add(name, value) => {
+                Self::Add(name.as_bytes().into(), Template::parse(value))
+            }
+            HeaderEdit::Remove(name) => Self::Remove(name.as_bytes().into()),
+        }
+    }
+}
+
+fn trusted(nets: &[IpNet]) -> TrustedProxies {
+    TrustedProxies::new(nets)
+}
