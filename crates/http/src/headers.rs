@@ -82,7 +82,13 @@ impl Headers {
         self.text.extend_from_slice(value);
         let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);
         self.present |= known.bit();
-        self.fields.push(Field { known, name_len, name_at, value_at, value_len: offset(value.len()) });
+        self.fields.push(Field {
+            known,
+            name_len,
+            name_at,
+            value_at,
+            value_len: offset(value.len()),
+        });
     }
 
     /// Whether a field with this name is there.
@@ -129,8 +135,7 @@ impl Headers {
             Known::Other => {
                 let text = &self.text;
                 self.fields.retain(|field| {
-                    field.known != Known::Other
-                        || !name_in(text, field).eq_ignore_ascii_case(name)
+                    field.known != Known::Other || !name_in(text, field).eq_ignore_ascii_case(name)
                 });
             }
             known => self.remove(known),

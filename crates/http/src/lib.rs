@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod chunked;
+pub mod date;
+pub mod error;
 pub mod field;
 pub mod framing;
 pub mod headers;
@@ -16,5 +18,6 @@ pub mod parse;
 pub mod target;
 pub mod write;
 
+pub use error::{RequestError, ResponseError};
 pub use headers::Headers;
 pub use message::{Method, Request, Response, Version};

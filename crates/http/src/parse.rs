@@ -1,0 +1,481 @@
+//! Heads of requests and responses, from bytes (RFC 9112, sections 2 to 5).
+//!
+//! Reading a head has two steps. [`HeadScan`] watches bytes arrive until the empty line, refuses
+//! early what can only become an error, and never looks at a byte twice however slowly they come.
+//! [`request`] and [`response`] then take the complete head and are the only judges of it: they do
+//! not rely on the scan.
+//!
+//! The first line is parsed here. The field lines go through `httparse`, which is faster than it is
+//! strict: it ends lines at a bare LF, and says little about what is wrong. So what it accepts is
+//! checked again where it is lenient, and what it refuses is read once more, off the hot path, to
+//! find the reason.
+//!
+//! What an accepted message's body is, and whether its connection persists, is decided in
+//! [`crate::framing`]; where it goes, in [`crate::target`].
+
+use crate::error::{FieldError, HostError, RequestError, ResponseError, TargetError};
+use crate::field::{self, Known, NAME_BYTES_MAX};
+use crate::headers::Headers;
+use crate::message::{Method, Request, Response, Version};
+use crate::target;
+
+/// Limits on a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// The whole head, first line and final empty line included.
+    pub head_bytes_max: usize,
+    /// A request's target.
+    pub target_bytes_max: usize,
+    /// The number of fields.
+    pub fields_max: usize,
+}
+
+/// The longest method that is read; `UPDATEREDIRECTREF` (RFC 4437) is the longest registered.
+pub const METHOD_BYTES_MAX: usize = 32;
+
+/// How many fields fit before memory is taken from the heap to parse them.
+const FIELDS_ON_STACK: usize = 48;
+
+/// What an HTTP/2 client with prior knowledge sends first, up to what looks like the end of a head
+/// (RFC 9113, section 3.4). `SM`, CR, LF, CR, LF follow.
+pub const HTTP2_PREFACE_HEAD: &[u8] = b"PRI * HTTP/2.0\r\n\r\n";
+
+/// The search for the end of one head in a growing buffer.
+///
+/// Each call passes all bytes of the head that have come so far, from its first on. Only new bytes
+/// are looked at, so a sender of single bytes costs no more than one of whole heads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadScan {
+    scanned: usize,
+    line_start: usize,
+    first_line: FirstLine,
+}
+
+/// How much of the first line has been judged before the head was complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum FirstLine {
+    #[default]
+    Growing,
+    EndsAt(usize),
+    Judged,
+}
+
+impl HeadScan {
+    /// Makes ready for the next head.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Looks for the end of a request head: the number of its bytes, final empty line included.
+    ///
+    /// An incomplete head that can only become an error is refused at once.
+    pub fn find_request(
+        &mut self,
+        input: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<Option<usize>, RequestError> {
+        if let Some(end) = self.advance(input, limits)? {
+            return Ok(Some(end));
+        }
+        match self.first_line {
+            FirstLine::Growing => judge_request_start(input, limits)?,
+            FirstLine::EndsAt(end) => {
+                request_line(input.get(..end).unwrap_or(input), limits)?;
+                self.first_line = FirstLine::Judged;
+            }
+            FirstLine::Judged => {}
+        }
+        Ok(None)
+    }
+
+    /// Looks for the end of a response head: the number of its bytes, final empty line included.
+    pub fn find_response(
+        &mut self,
+        input: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<Option<usize>, ResponseError> {
+        if let Some(end) = self.advance(input, limits)? {
+            return Ok(Some(end));
+        }
+        match self.first_line {
+            FirstLine::Growing => judge_response_start(input)?,
+            FirstLine::EndsAt(end) => {
+                status_line(input.get(..end).unwrap_or(input))?;
+                self.first_line = FirstLine::Judged;
+            }
+            FirstLine::Judged => {}
+        }
+        Ok(None)
+    }
+
+    fn advance(&mut self, input: &[u8], limits: &HeadLimits) -> Result<Option<usize>, FieldError> {
+        let fresh = input.get(self.scanned..).unwrap_or_default();
+        for offset in memchr::memchr_iter(b'\n', fresh) {
+            let line_end = self.scanned + offset;
+            if line_end == 0 || input[line_end - 1] != b'\r' {
+                return Err(FieldError::BareLf);
+            }
+            if line_end - 1 == self.line_start {
+                let end = line_end + 1;
+                return if end > limits.head_bytes_max {
+                    Err(FieldError::TooLarge)
+                } else {
+                    Ok(Some(end))
+                };
+            }
+            if self.line_start == 0 {
+                self.first_line = FirstLine::EndsAt(line_end - 1);
+            }
+            self.line_start = line_end + 1;
+        }
+        self.scanned = input.len();
+        if input.len() >= limits.head_bytes_max { Err(FieldError::TooLarge) } else { Ok(None) }
+    }
+}
+
+/// The length of the one empty line that a server tolerates before a request (RFC 9112, section
+/// 2.2): 2 or 0. An input of a single CR is undecided and gives 0; more has to come.
+pub fn skip_empty_line(input: &[u8]) -> usize {
+    if input.starts_with(b"\r\n") { 2 } else { 0 }
+}
+
+/// Reads a complete request head, final empty line included, into `out`.
+///
+/// `out` is cleared first. After an error its content means nothing.
+pub fn request(head: &[u8], limits: &HeadLimits, out: &mut Request) -> Result<(), RequestError> {
+    out.clear();
+    if head.len() > limits.head_bytes_max {
+        return Err(FieldError::TooLarge.into());
+    }
+    if head == HTTP2_PREFACE_HEAD {
+        return Err(RequestError::Http2Preface);
+    }
+    let (first, section) = split_first_line(head)?;
+    let line = request_line(first, limits)?;
+    out.set_method(line.method);
+    out.version = line.version;
+    fields(section, limits.fields_max, &mut out.headers)?;
+
+    match target::form(line.target)? {
+        target::Form::Origin => {
+            host_of_field(out)?;
+            out.set_path_and_query(line.target);
+        }
+        target::Form::Asterisk => {
+            if out.method != Method::Options {
+                return Err(TargetError::Asterisk.into());
+            }
+            host_of_field(out)?;
+            out.set_path_and_query(line.target);
+        }
+        target::Form::Absolute { scheme, authority, path_and_query } => {
+            host_of_field(out)?;
+            absolute_target(scheme, authority, path_and_query, out)?;
+        }
+    }
+    connection_options(&out.headers)?;
+    Ok(())
+}
+
+/// Reads a complete response head, final empty line included, into `out`.
+///
+/// `out` is cleared first. After an error its content means nothing.
+pub fn response(head: &[u8], limits: &HeadLimits, out: &mut Response) -> Result<(), ResponseError> {
+    out.clear();
+    if head.len() > limits.head_bytes_max {
+        return Err(FieldError::TooLarge.into());
+    }
+    let (first, section) = split_first_line(head)?;
+    let line = status_line(first)?;
+    out.version = line.version;
+    out.status = line.status;
+    out.reason.extend_from_slice(line.reason);
+    fields(section, limits.fields_max, &mut out.headers)?;
+    connection_options(&out.headers)?;
+    Ok(())
+}
+
+/// Parts a head behind its first line; the first line comes without its CRLF.
+fn split_first_line(head: &[u8]) -> Result<(&[u8], &[u8]), FieldError> {
+    let line_feed = memchr::memchr(b'\n', head).ok_or(FieldError::Incomplete)?;
+    let (line, section) = head.split_at(line_feed + 1);
+    let line = line.strip_suffix(b"\r\n").ok_or(FieldError::BareLf)?;
+    if memchr::memchr(b'\r', line).is_some() {
+        return Err(FieldError::BareCr);
+    }
+    Ok((line, section))
+}
+
+struct RequestLine<'a> {
+    method: &'a [u8],
+    target: &'a [u8],
+    version: Version,
+}
+
+/// `method SP request-target SP HTTP-version` (RFC 9112, section 3), and nothing else: section 3
+/// lets servers part the line at any white space, and those who do disagree about what it says.
+fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'a>, RequestError> {
+    if line.is_empty() {
+        return Err(RequestError::EmptyLine);
+    }
+    let Some((method, rest)) = split_method(line)? else {
+        return Err(RequestError::VersionMissing);
+    };
+    let Some(space) = memchr::memchr(b' ', rest) else {
+        return Err(if rest.contains(&b'\t') {
+            RequestError::Whitespace
+        } else if rest.len() > limits.target_bytes_max {
+            RequestError::TargetTooLong
+        } else {
+            RequestError::VersionMissing
+        });
+    };
+    let (target, version) = (&rest[..space], &rest[space + 1..]);
+    if target.len() > limits.target_bytes_max {
+        return Err(RequestError::TargetTooLong);
+    }
+    if target.is_empty() || version.iter().any(|byte| matches!(byte, b' ' | b'\t')) {
+        return Err(RequestError::Whitespace);
+    }
+    let version = match version {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        b"HTTP/2.0" if method == b"PRI" && target == b"*" => {
+            return Err(RequestError::Http2Preface);
+        }
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(RequestError::VersionUnsupported);
+        }
+        _ => return Err(RequestError::VersionMalformed),
+    };
+    if method == b"CONNECT" {
+        return Err(RequestError::Connect);
+    }
+    Ok(RequestLine { method, target, version })
+}
+
+/// The method and what stands behind its space; `None` if the line ends within the method.
+///
+/// Looks at no more than [`METHOD_BYTES_MAX`] bytes and one.
+fn split_method(line: &[u8]) -> Result<Option<(&[u8], &[u8])>, RequestError> {
+    let start = line.get(..=METHOD_BYTES_MAX).unwrap_or(line);
+    let Some(end) = start.iter().position(|&byte| !field::is_name_byte(byte)) else {
+        return if start.len() > METHOD_BYTES_MAX {
+            Err(RequestError::MethodTooLong)
+        } else {
+            Ok(None)
+        };
+    };
+    match line[end] {
+        b' ' if end > 0 => Ok(Some((&line[..end], &line[end + 1..]))),
+        b' ' | b'\t' => Err(RequestError::Whitespace),
+        0x16 if end == 0 => Err(RequestError::Tls),
+        _ => Err(RequestError::Method),
+    }
+}
+
+/// Refuses the start of a request line that nothing can mend any more.
+fn judge_request_start(input: &[u8], limits: &HeadLimits) -> Result<(), RequestError> {
+    // The CR of the line's end may be there already, and the byte behind it is not.
+    let line = input.strip_suffix(b"\r").unwrap_or(input);
+    let Some((_, rest)) = split_method(line)? else { return Ok(()) };
+    // One space and eight bytes of version may follow the longest target.
+    let longest = limits.target_bytes_max.saturating_add(b" HTTP/1.1".len());
+    if rest.len() > longest {
+        return Err(RequestError::TargetTooLong);
+    }
+    Ok(())
+}
+
+struct StatusLine<'a> {
+    version: Version,
+    status: u16,
+    reason: &'a [u8],
+}
+
+/// `HTTP-version SP status-code SP [ reason-phrase ]` (RFC 9112, section 4).
+///
+/// The second space may be missing where there is no reason: many origins leave it out, and no
+/// parser takes the line for anything else.
+fn status_line(line: &[u8]) -> Result<StatusLine<'_>, ResponseError> {
+    let Some((version, rest)) = line.split_first_chunk::<9>() else {
+        return Err(ResponseError::StatusLine);
+    };
+    let version = match version {
+        b"HTTP/1.1 " => Version::Http11,
+        b"HTTP/1.0 " => Version::Http10,
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ']
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(ResponseError::Version);
+        }
+        _ => return Err(ResponseError::StatusLine),
+    };
+    let Some((digits, rest)) = rest.split_first_chunk::<3>() else {
+        return Err(ResponseError::Status);
+    };
+    if !digits.iter().all(u8::is_ascii_digit) || digits[0] == b'0' {
+        return Err(ResponseError::Status);
+    }
+    let status = digits.iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    let reason = match rest {
+        [] => rest,
+        [b' ', reason @ ..] => reason,
+        _ => return Err(ResponseError::Status),
+    };
+    if !field::is_value(reason) {
+        return Err(ResponseError::Reason);
+    }
+    Ok(StatusLine { version, status, reason })
+}
+
+/// Refuses the start of a status line that nothing can mend any more.
+fn judge_response_start(input: &[u8]) -> Result<(), ResponseError> {
+    let expected = b"HTTP/";
+    let known = input.len().min(expected.len());
+    if input[..known] == expected[..known] { Ok(()) } else { Err(ResponseError::StatusLine) }
+}
+
+/// Reads field lines and the empty line behind them. Also reads trailer sections.
+pub(crate) fn fields(
+    section: &[u8],
+    fields_max: usize,
+    out: &mut Headers,
+) -> Result<(), FieldError> {
+    let mut few = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
+    let mut many;
+    let parsed = match httparse::parse_headers(section, &mut few) {
+        Err(httparse::Error::TooManyHeaders) if fields_max > FIELDS_ON_STACK => {
+            many = vec![httparse::EMPTY_HEADER; fields_max];
+            httparse::parse_headers(section, &mut many)
+        }
+        parsed => parsed,
+    };
+    let lines = match parsed {
+        Ok(httparse::Status::Complete((length, lines))) if length == section.len() => lines,
+        Ok(_) => return Err(FieldError::Incomplete),
+        Err(httparse::Error::TooManyHeaders) => return Err(FieldError::TooMany),
+        Err(_) => return Err(why_refused(section)),
+    };
+    if lines.len() > fields_max {
+        return Err(FieldError::TooMany);
+    }
+    let base = section.as_ptr().addr();
+    for (index, line) in lines.iter().enumerate() {
+        let name = line.name.as_bytes();
+        let name_at = name.as_ptr().addr() - base;
+        // httparse ends a line at a bare LF, too; each name but the first stands behind a line's
+        // end, so what precedes the names tells.
+        if index > 0 && !section[..name_at].ends_with(b"\r\n") {
+            return Err(FieldError::BareLf);
+        }
+        if name.len() > NAME_BYTES_MAX {
+            return Err(FieldError::NameTooLong);
+        }
+        out.push(name, line.value);
+    }
+    let end: &[u8] = if lines.is_empty() { b"\r\n" } else { b"\r\n\r\n" };
+    if section.ends_with(end) { Ok(()) } else { Err(FieldError::BareLf) }
+}
+
+/// Why `httparse` refuses these lines. Off the hot path.
+#[cold]
+fn why_refused(section: &[u8]) -> FieldError {
+    let mut rest = section;
+    let mut first = true;
+    while let Some(line_feed) = memchr::memchr(b'\n', rest) {
+        let Some(line) = rest[..line_feed].strip_suffix(b"\r") else {
+            return FieldError::BareLf;
+        };
+        if line.is_empty() {
+            break;
+        }
+        if let Err(reason) = judge_field_line(line, first) {
+            return reason;
+        }
+        rest = &rest[line_feed + 1..];
+        first = false;
+    }
+    FieldError::Incomplete
+}
+
+fn judge_field_line(line: &[u8], first: bool) -> Result<(), FieldError> {
+    if line.contains(&b'\r') {
+        return Err(FieldError::BareCr);
+    }
+    if matches!(line[0], b' ' | b'\t') {
+        return Err(if first { FieldError::LeadingSpace } else { FieldError::Fold });
+    }
+    let colon = memchr::memchr(b':', line).ok_or(FieldError::NoColon)?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    match name {
+        [] => Err(FieldError::NameEmpty),
+        [.., b' ' | b'\t'] => Err(FieldError::SpaceBeforeColon),
+        _ if !field::is_name(name) => Err(FieldError::Name),
+        _ if !field::is_value(value) => Err(FieldError::Value),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the host from `Host` (RFC 9112, section 3.2).
+fn host_of_field(out: &mut Request) -> Result<(), HostError> {
+    let mut hosts = out.headers.all(Known::Host);
+    let value = match (hosts.next(), hosts.next(), out.version) {
+        (Some(value), None, _) => value,
+        (Some(_), Some(_), _) => return Err(HostError::Several),
+        (None, _, Version::Http10) => return Ok(()),
+        (None, ..) => return Err(HostError::Missing),
+    };
+    out.port = target::host(value, &mut out.host)?;
+    Ok(())
+}
+
+/// Takes scheme, host and path from an absolute target, whose host has to be that of `Host`.
+///
+/// A proxy would let the target win (RFC 9112, section 3.2.2); but a server behind us that looks at
+/// `Host` alone would then see another site than we did.
+fn absolute_target(
+    scheme: target::Scheme,
+    authority: &[u8],
+    path_and_query: &[u8],
+    out: &mut Request,
+) -> Result<(), RequestError> {
+    out.scheme.extend_from_slice(scheme.name().as_bytes());
+    let mut host = Vec::with_capacity(authority.len());
+    let port = target::host(authority, &mut host)?;
+    if out.headers.has(Known::Host) {
+        let default = scheme.default_port();
+        let same_port = port.unwrap_or(default) == out.port.unwrap_or(default);
+        if host != out.host || !same_port {
+            return Err(HostError::Conflict.into());
+        }
+    }
+    out.host = host;
+    out.port = port;
+    match path_and_query {
+        [] if out.method == Method::Options => out.set_path_and_query(b"*"),
+        [b'/', ..] => out.set_path_and_query(path_and_query),
+        _ => {
+            let mut path = Vec::with_capacity(path_and_query.len() + 1);
+            path.push(b'/');
+            path.extend_from_slice(path_and_query);
+            out.set_path_and_query(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses more connection options than [`field::CONNECTION_OPTIONS_MAX`], so that leaving out the
+/// fields they nominate costs linear time.
+fn connection_options(headers: &Headers) -> Result<(), FieldError> {
+    if !headers.has(Known::Connection) {
+        return Ok(());
+    }
+    let options = headers.all(Known::Connection).flat_map(field::tokens).count();
+    if options > field::CONNECTION_OPTIONS_MAX {
+        return Err(FieldError::ConnectionOptions);
+    }
+    Ok(())
+}
