@@ -1,0 +1,3 @@
+module tidegate.example/bench/clients
+
+go 1.25

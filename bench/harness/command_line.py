@@ -1,0 +1,48 @@
+"""The command `bench/run`: which scenario, how many rounds, where results go."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from . import idle, machine, results, survive
+from .contestants import tidegate_binary
+from .processes import Failed
+from .scenarios import COMPARISONS
+from .stage import Options
+
+SCENARIOS: dict[str, Callable[[str, Options], None]] = {
+    **{name: comparison.run for name, comparison in COMPARISONS.items()},
+    "idle-10k": idle.run_load_beside,
+    "idle-memory-plain": idle.run_memory_plain,
+    "idle-memory-tls": idle.run_memory_tls,
+    "survive": survive.run,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run what was asked for. Fails on a wrong answer or a broken run, never on a slow one."""
+    parser = argparse.ArgumentParser(
+        prog="bench/run",
+        description="Measure the gate beside nginx and HAProxy. The gate is taken from TIDEGATE_BIN, "
+        "or target/release/tidegate; without it only the peers are measured.",
+    )
+    parser.add_argument("scenario", nargs="+", choices=["all", *SCENARIOS], metavar="scenario", help=", ".join(["all", *SCENARIOS]))
+    parser.add_argument("--rounds", type=int, default=5, help="counted rounds of each contestant (5)")
+    parser.add_argument("--results", type=Path, default=machine.BENCH / "results", help="where raw results go")
+    options = parser.parse_args(arguments)
+
+    machine.prepare()
+    if not tidegate_binary().exists():
+        results.say("The gate has not been built: measuring its peers only.")
+    names = list(SCENARIOS) if "all" in options.scenario else options.scenario
+    failed = []
+    for name in names:
+        results.say(f"{name}:")
+        try:
+            SCENARIOS[name](name, Options(options.rounds, options.results))
+        except Failed as error:
+            results.say(f"  FAILED: {error}")
+            failed.append(name)
+    if failed:
+        results.say(f"failed: {' '.join(failed)}")
+    return 1 if failed else 0

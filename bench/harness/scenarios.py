@@ -1,0 +1,119 @@
+"""The scenarios, one entry each: who takes part, under which load, and what is compared."""
+
+from dataclasses import dataclass
+
+from . import results, rounds
+from .contestants import AccessLog, Program, Setup, line_up
+from .loads import H2load, Handshakes, Wrk
+from .rounds import Ratio
+from .stage import Options, running
+
+SITES = 10_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Contestants take turns under one load."""
+
+    title: str
+    entries: tuple[tuple[str, Program, Setup], ...]
+    load: Wrk | H2load | Handshakes
+    ratios: tuple[Ratio, ...]
+
+    def run(self, name: str, options: Options) -> None:
+        contestants = line_up(*self.entries)
+        with running(contestants) as origin:
+            negotiated = {contestant.label: contestant.probe() for contestant in contestants}
+            measured = rounds.alternate(contestants, self.load, origin, options.rounds, results.say)
+        ratios = [ratio for entry in self.ratios if (ratio := entry.of(measured))]
+        for ratio in ratios:
+            results.say_ratio(ratio)
+        results.keep(
+            options.directory,
+            name,
+            {
+                "title": self.title,
+                "unit": "microseconds of CPU time of the server per request or handshake",
+                "summary": rounds.medians(measured),
+                "ratios": ratios,
+                "negotiated": negotiated,
+                "rounds": [[turn.record() for turn in turns.values()] for turns in measured],
+            },
+            contestants,
+        )
+
+
+def against_peers(*peers: str, bar: float) -> tuple[Ratio, ...]:
+    """The gate against the best of its peers."""
+    return (Ratio("tidegate", peers, bar),)
+
+
+NGINX = ("nginx", Program.NGINX, Setup())
+HAPROXY = ("haproxy", Program.HAPROXY, Setup())
+TIDEGATE = ("tidegate", Program.TIDEGATE, Setup())
+
+COMPARISONS = {
+    "proxied-1k": Comparison(
+        "1 KB proxied over 50 keep-alive connections, metrics on, access log off",
+        (NGINX, HAPROXY, TIDEGATE),
+        Wrk("/1k"),
+        against_peers("nginx", "haproxy", bar=0.75),
+    ),
+    "proxied-1k-log": Comparison(
+        "1 KB proxied over 50 keep-alive connections, metrics on, JSON access log",
+        (
+            ("nginx", Program.NGINX, Setup(log=AccessLog.FILE)),
+            ("haproxy-stdout", Program.HAPROXY, Setup(log=AccessLog.FILE)),
+            ("haproxy-ring", Program.HAPROXY, Setup(log=AccessLog.SINK)),
+            ("tidegate", Program.TIDEGATE, Setup(log=AccessLog.FILE)),
+        ),
+        Wrk("/1k"),
+        against_peers("nginx", "haproxy-stdout", "haproxy-ring", bar=0.75),
+    ),
+    "proxied-62k": Comparison(
+        "62 KB proxied over 50 keep-alive connections, metrics on, access log off",
+        (
+            NGINX,
+            (
+                "nginx-large",
+                Program.NGINX,
+                Setup(nginx_buffers="proxy_buffers 4 64k; proxy_buffer_size 64k; proxy_busy_buffers_size 128k;"),
+            ),
+            HAPROXY,
+            ("haproxy-large", Program.HAPROXY, Setup(haproxy_bufsize=65_536)),
+            ("haproxy-splice", Program.HAPROXY, Setup(haproxy_splice=True)),
+            TIDEGATE,
+        ),
+        Wrk("/62k"),
+        against_peers("nginx", "nginx-large", "haproxy", "haproxy-large", "haproxy-splice", bar=0.85),
+    ),
+    "tls-handshake": Comparison(
+        "full TLS 1.3 handshakes, ECDSA P-256, X25519, each with one fixed answer",
+        (NGINX, HAPROXY, TIDEGATE),
+        Handshakes(),
+        against_peers("nginx", "haproxy", bar=0.9),
+    ),
+    "tls-1k": Comparison(
+        "1 KB proxied over 50 keep-alive TLS 1.3 connections",
+        (NGINX, HAPROXY, TIDEGATE),
+        Wrk("/1k", secured=True),
+        against_peers("nginx", "haproxy", bar=0.8),
+    ),
+    "h2-1k": Comparison(
+        "1 KB proxied over HTTP/2 and TLS, 10 connections with 32 streams each",
+        (NGINX, HAPROXY, TIDEGATE),
+        H2load("/1k", requests=100_000),
+        against_peers("nginx", "haproxy", bar=1.0),
+    ),
+    "sites-10k": Comparison(
+        "1 KB proxied, names of 10,000 sites asked for in turn, against one site",
+        (
+            ("nginx-1", Program.NGINX, Setup()),
+            ("nginx-10k", Program.NGINX, Setup(sites=SITES)),
+            ("tidegate-1", Program.TIDEGATE, Setup()),
+            ("tidegate-10k", Program.TIDEGATE, Setup(sites=SITES)),
+        ),
+        Wrk("/1k", rotate_hosts=True),
+        (Ratio("nginx-10k", ("nginx-1",)), Ratio("tidegate-10k", ("tidegate-1",), bar=1.1)),
+    ),
+}

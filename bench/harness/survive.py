@@ -1,0 +1,1 @@
+def run(n,o): pass
