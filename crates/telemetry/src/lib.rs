@@ -12,9 +12,12 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod labelled;
 pub mod log;
 pub mod metrics;
 pub mod record;
+#[cfg(test)]
+mod reference;
 
 pub use clock::Stamp;
 pub use metrics::Label;

@@ -21,6 +21,7 @@ pub use outcome::{Outcome, Side};
 pub use phase::Phase;
 
 use crate::clock::Stamp;
+use crate::labelled::labelled;
 use crate::metrics::Label;
 
 /// The moments of a request, in the order in which they come.
@@ -149,101 +150,59 @@ impl RequestIds {
     }
 }
 
-/// The protocol towards the client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    #[default]
-    Http11,
-    /// HTTP/2
-    H2,
-    /// HTTP/3
-    H3,
-}
-
-impl Protocol {
-    /// All protocols, in the order of [`Protocol::index`].
-    pub const ALL: [Protocol; 4] = [Protocol::Http10, Protocol::Http11, Protocol::H2, Protocol::H3];
-
-    /// As in a request line and in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Protocol::Http10 => "HTTP/1.0",
-            Protocol::Http11 => "HTTP/1.1",
-            Protocol::H2 => "HTTP/2.0",
-            Protocol::H3 => "HTTP/3.0",
-        }
-    }
-
-    /// The position in [`Protocol::ALL`].
-    pub const fn index(self) -> usize {
-        self as usize
+labelled! {
+    /// The protocol towards the client.
+    #[derive(Default)]
+    pub enum Protocol {
+        /// HTTP/1.0
+        Http10 = "HTTP/1.0",
+        /// HTTP/1.1
+        #[default]
+        Http11 = "HTTP/1.1",
+        /// HTTP/2
+        H2 = "HTTP/2.0",
+        /// HTTP/3
+        H3 = "HTTP/3.0",
     }
 }
 
-/// The TLS version towards the client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Tls {
-    /// No TLS.
-    #[default]
-    None,
-    /// TLS 1.2
-    V12,
-    /// TLS 1.3
-    V13,
-}
-
-impl Tls {
-    /// All versions, in the order of [`Tls::index`].
-    pub const ALL: [Tls; 3] = [Tls::None, Tls::V12, Tls::V13];
-
-    /// As in logs; empty without TLS.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Tls::None => "",
-            Tls::V12 => "TLSv1.2",
-            Tls::V13 => "TLSv1.3",
-        }
-    }
-
-    /// The position in [`Tls::ALL`].
-    pub const fn index(self) -> usize {
-        self as usize
+labelled! {
+    /// The TLS version towards the client.
+    #[derive(Default)]
+    pub enum Tls {
+        /// No TLS.
+        #[default]
+        None = "",
+        /// TLS 1.2
+        V12 = "TLSv1.2",
+        /// TLS 1.3
+        V13 = "TLSv1.3",
     }
 }
 
-/// Whether a TLS handshake was abbreviated by an earlier session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Handshake {
-    /// A full handshake, or no TLS at all.
-    #[default]
-    Full,
-    /// A resumed session.
-    Resumed,
+labelled! {
+    /// Whether a TLS handshake was abbreviated by an earlier session.
+    #[derive(Default)]
+    pub enum Handshake {
+        /// A full handshake, or no TLS at all.
+        #[default]
+        Full = "full",
+        /// A resumed session.
+        Resumed = "resumed",
+    }
 }
 
-/// How the request reached its server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum UpstreamConnection {
-    /// No server was reached.
-    #[default]
-    None,
-    /// On a connection made for it.
-    Fresh,
-    /// On a connection kept from before.
-    Reused,
-}
-
-impl UpstreamConnection {
-    /// As in logs; empty where no server was reached.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            UpstreamConnection::None => "",
-            UpstreamConnection::Fresh => "fresh",
-            UpstreamConnection::Reused => "reused",
-        }
+labelled! {
+    /// How the request reached its server.
+    #[derive(Default)]
+    pub enum UpstreamConnection {
+        /// No server was reached.
+        #[default]
+        None = "",
+        /// On a connection made for it.
+        Fresh = "fresh",
+        /// On a connection kept from before.
+        Reused = "reused",
     }
 }
 
@@ -324,24 +283,31 @@ impl Record {
     /// How long a phase took, where both its ends came to pass.
     #[inline]
     pub fn phase(&self, phase: Phase) -> Option<Duration> {
+        let (start, end) = self.ends(phase);
+        end.checked_since(start)
+    }
+
+    /// The start and the end of a phase.
+    #[inline]
+    pub(crate) fn ends(&self, phase: Phase) -> (Stamp, Stamp) {
         let s = &self.stamps;
         match phase {
-            Phase::Accept => s.first_byte_in.checked_since(s.accepted),
-            Phase::Tls => s.tls_done.checked_since(s.accepted),
-            Phase::HeadRead => s.head_in.checked_since(s.first_byte_in),
-            Phase::RequestBody => s.body_in_done.checked_since(s.head_in),
-            Phase::Routing => s.routed.checked_since(s.head_in),
-            Phase::Admission => s.admitted.checked_since(s.routed),
-            Phase::Inspection => s.inspected.checked_since(s.admitted.or(s.routed)),
-            Phase::LookUp => s.looked_up.checked_since(s.inspected.or(s.admitted).or(s.routed)),
-            Phase::PoolWait => s.pool_wait.end.checked_since(s.pool_wait.start),
-            Phase::Connect => s.connected.checked_since(s.connect_start),
-            Phase::UpstreamTls => s.upstream_tls_done.checked_since(s.connected),
-            Phase::FirstByte => s.first_byte_up.checked_since(s.request_out),
-            Phase::UpstreamHead => s.head_up.checked_since(s.first_byte_up),
-            Phase::Body => s.body_up_done.checked_since(s.head_up),
-            Phase::Write => s.finished.checked_since(s.first_byte_out),
-            Phase::Total => s.finished.checked_since(s.first_byte_in.or(s.accepted)),
+            Phase::Accept => (s.accepted, s.first_byte_in),
+            Phase::Tls => (s.accepted, s.tls_done),
+            Phase::HeadRead => (s.first_byte_in, s.head_in),
+            Phase::RequestBody => (s.head_in, s.body_in_done),
+            Phase::Routing => (s.head_in, s.routed),
+            Phase::Admission => (s.routed, s.admitted),
+            Phase::Inspection => (s.admitted.or(s.routed), s.inspected),
+            Phase::LookUp => (s.inspected.or(s.admitted).or(s.routed), s.looked_up),
+            Phase::PoolWait => (s.pool_wait.start, s.pool_wait.end),
+            Phase::Connect => (s.connect_start, s.connected),
+            Phase::UpstreamTls => (s.connected, s.upstream_tls_done),
+            Phase::FirstByte => (s.request_out, s.first_byte_up),
+            Phase::UpstreamHead => (s.first_byte_up, s.head_up),
+            Phase::Body => (s.head_up, s.body_up_done),
+            Phase::Write => (s.first_byte_out, s.finished),
+            Phase::Total => (s.first_byte_in.or(s.accepted), s.finished),
         }
     }
 

@@ -23,6 +23,11 @@ impl Label {
     /// One of those beyond the limit.
     pub const OTHER: Label = Label(1);
 
+    /// The label at a position in the set.
+    pub(super) fn at(index: usize) -> Label {
+        Label(u32::try_from(index).unwrap_or(Label::OTHER.0))
+    }
+
     /// The position in the set.
     #[inline]
     pub const fn index(self) -> usize {
@@ -60,7 +65,7 @@ pub struct Labels {
 
 impl Labels {
     /// Sets that hold at most `places_max` sites and routes, and `targets_max` groups and servers.
-    pub fn new(places_max: usize, targets_max: usize) -> Labels {
+    pub(super) fn new(places_max: usize, targets_max: usize) -> Labels {
         Labels {
             places: RwLock::new(Set::new(places_max)),
             targets: RwLock::new(Set::new(targets_max)),

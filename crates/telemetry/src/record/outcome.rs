@@ -1,90 +1,83 @@
 //! How requests end, and whose fault it is.
 
 use super::Phase;
+use crate::labelled::labelled;
 
-/// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Outcome {
+/// Declares the outcomes once. `Timeout` carries its phase, and all phases count together.
+macro_rules! outcomes {
+    ($(#[doc = $doc:literal] $(#[$default:ident])? $name:ident $(($phase:ty))? = $text:literal,)+) => {
+        /// How a request ended.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum Outcome {
+            $(#[doc = $doc] $(#[$default])? $name $(($phase))?,)+
+        }
+
+        /// The outcomes without their phases, for their positions.
+        #[derive(Clone, Copy)]
+        enum Position {
+            $($name,)+
+        }
+
+        impl Outcome {
+            /// The names, in the order of [`Outcome::index`].
+            pub const NAMES: [&'static str; [$($text),+].len()] = [$($text),+];
+
+            /// Names and meanings, for the reference.
+            pub(crate) const REFERENCE: [(&'static str, &'static str); Self::COUNT] =
+                [$(($text, $doc.trim_ascii())),+];
+
+            /// The position in [`Outcome::NAMES`].
+            pub const fn index(self) -> usize {
+                let position = match self {
+                    $(Outcome::$name { .. } => Position::$name,)+
+                };
+                position as usize
+            }
+        }
+    };
+}
+
+outcomes! {
     /// Not ended yet; a record that is finished with this is a bug of ours and counts as such.
     #[default]
-    Unfinished,
+    Unfinished = "unfinished",
     /// A server's response was passed on whole, whatever its status.
-    Served,
+    Served = "served",
     /// The gate answered by itself as it was told to: a fixed answer, a redirect.
-    Answered,
+    Answered = "answered",
     /// No site or route for it.
-    NoRoute,
+    NoRoute = "no_route",
     /// The connection became a tunnel (an upgrade), which has ended.
-    Tunnel,
+    Tunnel = "tunnel",
     /// The client went away before the end.
-    ClientClosed,
+    ClientClosed = "client_closed",
     /// The client sent what cannot be accepted.
-    ClientError,
+    ClientError = "client_error",
     /// A phase took longer than it may.
-    Timeout(Phase),
+    Timeout(Phase) = "timeout",
     /// A limit or a full queue turned it away.
-    Limit,
+    Limit = "limit",
     /// No server of the group could be asked.
-    NoServer,
+    NoServer = "no_server",
     /// No connection to the server came about.
-    UpstreamRefused,
+    UpstreamRefused = "upstream_refused",
     /// The TLS handshake with the server failed.
-    UpstreamTls,
+    UpstreamTls = "upstream_tls",
     /// The server broke off.
-    UpstreamReset,
+    UpstreamReset = "upstream_reset",
     /// The server sent what cannot be accepted.
-    UpstreamInvalid,
+    UpstreamInvalid = "upstream_invalid",
     /// The gate itself failed.
-    Internal,
+    Internal = "internal",
 }
 
 impl Outcome {
     /// How many outcomes there are, timeouts of all phases taken together.
     pub const COUNT: usize = Self::NAMES.len();
 
-    /// The names, in the order of [`Outcome::index`].
-    pub const NAMES: [&'static str; 15] = [
-        "unfinished",
-        "served",
-        "answered",
-        "no_route",
-        "tunnel",
-        "client_closed",
-        "client_error",
-        "timeout",
-        "limit",
-        "no_server",
-        "upstream_refused",
-        "upstream_tls",
-        "upstream_reset",
-        "upstream_invalid",
-        "internal",
-    ];
-
     /// As in logs and metrics.
     pub const fn as_str(self) -> &'static str {
         Self::NAMES[self.index()]
-    }
-
-    /// The position in [`Outcome::NAMES`].
-    pub const fn index(self) -> usize {
-        match self {
-            Outcome::Unfinished => 0,
-            Outcome::Served => 1,
-            Outcome::Answered => 2,
-            Outcome::NoRoute => 3,
-            Outcome::Tunnel => 4,
-            Outcome::ClientClosed => 5,
-            Outcome::ClientError => 6,
-            Outcome::Timeout(_) => 7,
-            Outcome::Limit => 8,
-            Outcome::NoServer => 9,
-            Outcome::UpstreamRefused => 10,
-            Outcome::UpstreamTls => 11,
-            Outcome::UpstreamReset => 12,
-            Outcome::UpstreamInvalid => 13,
-            Outcome::Internal => 14,
-        }
     }
 
     /// The phase that took too long, where one did.
@@ -96,37 +89,19 @@ impl Outcome {
     }
 }
 
-/// Whose doing an ending is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Nobody's: it ended well.
-    #[default]
-    None,
-    /// The client's.
-    Downstream,
-    /// The server's.
-    Upstream,
-    /// The gate's own.
-    Gate,
-}
-
-impl Side {
-    /// All sides, in the order of [`Side::index`].
-    pub const ALL: [Side; 4] = [Side::None, Side::Downstream, Side::Upstream, Side::Gate];
-
-    /// As in logs and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Side::None => "none",
-            Side::Downstream => "downstream",
-            Side::Upstream => "upstream",
-            Side::Gate => "gate",
-        }
-    }
-
-    /// The position in [`Side::ALL`].
-    pub const fn index(self) -> usize {
-        self as usize
+labelled! {
+    /// Whose doing an ending is.
+    #[derive(Default)]
+    pub enum Side {
+        /// Nobody's: it ended well.
+        #[default]
+        None = "none",
+        /// The client's.
+        Downstream = "downstream",
+        /// The server's.
+        Upstream = "upstream",
+        /// The gate's own.
+        Gate = "gate",
     }
 }
 

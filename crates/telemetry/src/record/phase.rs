@@ -1,41 +1,10 @@
 //! The phases of a request: the stretches between its stamps.
 
-/// Declares the phases once: name, metric label and what is measured.
-macro_rules! phases {
-    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)+) => {
-        /// A stretch of a request's way.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Phase {
-            $($(#[doc = $doc])+ $name,)+
-        }
+use crate::labelled::labelled;
 
-        impl Phase {
-            /// All phases, in the order in which they come and of [`Phase::index`].
-            pub const ALL: [Phase; [$($text),+].len()] = [$(Phase::$name),+];
-
-            /// As in logs and metrics.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Phase::$name => $text,)+
-                }
-            }
-
-            /// What is measured, for the reference.
-            pub const fn doc(self) -> &'static str {
-                match self {
-                    $(Phase::$name => concat!($($doc),+).trim_ascii(),)+
-                }
-            }
-
-            /// The position in [`Phase::ALL`].
-            pub const fn index(self) -> usize {
-                self as usize
-            }
-        }
-    };
-}
-
-phases! {
+labelled! {
+    /// A stretch of a request's way.
+    pub enum Phase {
     /// From the connection's acceptance to the first byte of its first request.
     Accept = "accept",
     /// The TLS handshake with the client; for a connection's first request only.
@@ -68,6 +37,7 @@ phases! {
     Write = "write",
     /// From the first byte of the request to its end.
     Total = "total",
+    }
 }
 
 #[cfg(test)]
