@@ -1,0 +1,407 @@
+//! One HTTP/1 connection from a client.
+//!
+//! Between requests it holds no buffer: [`Connection::wait`] sleeps on readiness alone, with a slot
+//! in the worker's wheel. Once bytes come, requests are served one after the other, pipelined ones
+//! included, until nothing is left to read.
+//!
+//! After an error the place of the next message is lost. So every error ends the connection: what was
+//! answered is sent, the writing side is closed, and what the client still sends is read and dropped
+//! for a while, lest a reset overtake the answer (RFC 9112, section 9.6).
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tidegate_http::chunked::ChunkLimits;
+use tidegate_http::error::RequestError;
+use tidegate_http::field::{Known, end_to_end};
+use tidegate_http::framing::{Body, Persist};
+use tidegate_http::parse::{self, HeadLimits, HeadScan};
+use tidegate_http::{Headers, Method, Request, Response, Version, framing, write};
+use tidegate_telemetry::Stamp;
+
+use super::body::{BodyError, BodyReader, BodyWriter, More, Outbox};
+use super::transport::Transport;
+use crate::worker::buffers::Buffer;
+use crate::worker::wheel::{Signal, Slot};
+
+/// How long, and for how many bytes, a closed connection reads on after an answer.
+const LINGER: Duration = Duration::from_secs(5);
+const LINGER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A connection from a client.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    transport: Transport,
+    slot: Slot,
+    input: Option<Buffer>,
+    out: Outbox,
+    scan: HeadScan,
+    reader: BodyReader,
+    writer: BodyWriter,
+    persist: Persist,
+    requests: u32,
+    head_out: u64,
+    body_out: u64,
+}
+
+/// What came while a connection waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Bytes, or the client's end.
+    Readable,
+    /// The idle time is over, or the connection has to give way.
+    Over(Signal),
+}
+
+/// What [`Connection::receive`] came to.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A request whose body, if any, can be read.
+    Request,
+    /// The client closed between requests.
+    Closed,
+    /// The client closed or failed within a head.
+    Broken,
+    /// The head took too long.
+    Late,
+    /// The head cannot be accepted.
+    Refused(RequestError),
+    /// The client speaks HTTP/2 with prior knowledge.
+    Http2,
+}
+
+impl Connection {
+    pub(crate) fn new(transport: Transport, slot: Slot) -> Self {
+        Self {
+            transport,
+            slot,
+            input: None,
+            out: Outbox::default(),
+            scan: HeadScan::default(),
+            reader: BodyReader::new(Body::None, ChunkLimits::default()),
+            writer: BodyWriter::None,
+            persist: Persist::KeepAlive,
+            requests: 0,
+            head_out: 0,
+            body_out: 0,
+        }
+    }
+
+    /// The connection's place in the wheel.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// Requests received.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests
+    }
+
+    /// Waits for the next request, or for a reason to close. Holds no buffer.
+    ///
+    /// A drained connection is not closed here: its client may be sending at this very moment, and
+    /// that request would be lost. It is answered, with `Connection: close`.
+    pub(crate) async fn wait(&mut self, idle: Duration) -> Waited {
+        self.slot.idle();
+        self.slot.set(idle);
+        let waited = poll_fn(|cx| {
+            if self.transport.poll_read_ready(cx).is_ready() {
+                return Poll::Ready(Waited::Readable);
+            }
+            match self.slot.poll_signal(cx) {
+                Poll::Ready(Signal::Drain) | Poll::Pending => Poll::Pending,
+                Poll::Ready(signal) => Poll::Ready(Waited::Over(signal)),
+            }
+        })
+        .await;
+        self.slot.busy();
+        waited
+    }
+
+    /// Whether bytes beyond the last request have been received already.
+    pub(crate) fn has_input(&self) -> bool {
+        self.input.as_ref().is_some_and(|buffer| !buffer.is_empty())
+    }
+
+    /// Gives all buffers back. What was received and not used would be lost: see
+    /// [`Connection::has_input`].
+    pub(crate) fn release(&mut self) {
+        self.input = None;
+        self.out.release();
+    }
+
+    /// Receives a request head into `request`. `first_byte` is stamped when its first byte is there.
+    pub(crate) async fn receive(
+        &mut self,
+        request: &mut Request,
+        limits: &HeadLimits,
+        timeout: Duration,
+        first_byte: &mut Stamp,
+    ) -> Received {
+        self.scan.reset();
+        let mut waiting = false;
+        let found = poll_fn(|cx| {
+            match self.poll_head(limits, first_byte, cx) {
+                Poll::Ready(found) => return Poll::Ready(found),
+                Poll::Pending if !waiting => {
+                    waiting = true;
+                    self.slot.set(timeout);
+                }
+                Poll::Pending => {}
+            }
+            self.slot.poll_expired(cx).map(|()| Err(Received::Late))
+        })
+        .await;
+        let end = match found {
+            Ok(end) => end,
+            Err(received) => return received,
+        };
+        self.requests += 1;
+        let Some(buffer) = &mut self.input else { return Received::Broken };
+        let parsed = parse::request(&buffer.filled()[..end], limits, request);
+        if matches!(parsed, Err(RequestError::Http2Preface)) && self.requests == 1 {
+            return Received::Http2;
+        }
+        buffer.consume(end);
+        let judged = parsed.and_then(|()| framing::of_request(request));
+        match judged {
+            Ok(body) => {
+                self.persist = framing::persist_request(request);
+                self.reader = BodyReader::new(body, ChunkLimits::default());
+                self.writer = BodyWriter::None;
+                self.head_out = 0;
+                self.body_out = 0;
+                Received::Request
+            }
+            Err(error) => Received::Refused(error),
+        }
+    }
+
+    fn poll_head(
+        &mut self,
+        limits: &HeadLimits,
+        first_byte: &mut Stamp,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Received>> {
+        let buffer = self.input.get_or_insert_with(Buffer::take);
+        loop {
+            if !buffer.is_empty() {
+                first_byte.set_once();
+                if self.requests == 0 || buffer.filled()[0] == b'\r' {
+                    // One empty line before a request line is tolerated (RFC 9112, section 2.2).
+                    let skip = parse::skip_empty_line(buffer.filled());
+                    buffer.consume(skip);
+                }
+                match self.scan.find_request(buffer.filled(), limits) {
+                    Ok(Some(end)) => return Poll::Ready(Ok(end)),
+                    Ok(None) => {}
+                    Err(error) => return Poll::Ready(Err(Received::Refused(error))),
+                }
+                if buffer.spare_mut().is_empty() {
+                    buffer.make_room();
+                }
+            }
+            match ready!(self.transport.poll_read(cx, buffer.spare_mut())) {
+                Ok(0) if buffer.is_empty() => return Poll::Ready(Err(Received::Closed)),
+                Ok(0) => return Poll::Ready(Err(Received::Broken)),
+                Err(_) if buffer.is_empty() => return Poll::Ready(Err(Received::Closed)),
+                Err(_) => return Poll::Ready(Err(Received::Broken)),
+                Ok(n) => buffer.advance(n),
+            }
+        }
+    }
+
+    /// Whether the whole request body has been taken.
+    pub(crate) fn body_is_done(&self) -> bool {
+        self.reader.is_done()
+    }
+
+    /// Sees to it that there is request data or its end is known.
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<More, BodyError>> {
+        if self.reader.is_done() {
+            return Poll::Ready(Ok(More::End));
+        }
+        let buffer = self.input.get_or_insert_with(Buffer::take);
+        let more = self.reader.poll_more(&mut self.transport, buffer, cx);
+        if more.is_pending() && buffer.is_empty() {
+            self.input = None;
+        }
+        more
+    }
+
+    /// The request data that can be taken now.
+    pub(crate) fn data(&self) -> &[u8] {
+        self.input.as_ref().map_or(&[], |buffer| self.reader.data(buffer))
+    }
+
+    /// Takes request data.
+    pub(crate) fn consume(&mut self, n: usize) {
+        if let Some(buffer) = &mut self.input {
+            self.reader.consume(buffer, n);
+        }
+    }
+
+    /// The trailers of the request, once its body has ended.
+    pub(crate) fn trailers(&self) -> Option<&Headers> {
+        self.reader.trailers()
+    }
+
+    /// Decides that the connection ends with this response.
+    pub(crate) fn close_after(&mut self) {
+        self.persist = Persist::Close;
+    }
+
+    /// Writes an interim response (RFC 9110, section 15.2). HTTP/1.0 clients know none.
+    pub(crate) fn interim(&mut self, version: Version, status: u16, fields: &Headers) {
+        if version == Version::Http10 {
+            return;
+        }
+        let out = self.out.bytes_mut();
+        write::status_line(out, status);
+        for field in end_to_end(fields) {
+            write::field(out, field.name, field.value);
+        }
+        write::end(out);
+    }
+
+    /// Writes a response head. `body` is what the source of the body knows of its length; the framing
+    /// towards this client follows from it and from the client's version.
+    pub(crate) fn respond(&mut self, request: &Request, response: &Response, body: Body) {
+        let framed = match (body, request.version) {
+            (Body::Chunked | Body::UntilClose, Version::Http10) => Body::UntilClose,
+            (Body::Chunked | Body::UntilClose, _) => Body::Chunked,
+            (body, _) => body,
+        };
+        if framed == Body::UntilClose {
+            self.persist = Persist::Close;
+        }
+        let status = response.status;
+        // The length that a response without content has is the origin's to tell.
+        let told = body == Body::None && (request.method == Method::Head || status == 304);
+        let out = self.out.bytes_mut();
+        let begin = out.len();
+        write::status_line(out, status);
+        for field in end_to_end(&response.headers) {
+            if field.known != Known::ContentLength || told {
+                write::field(out, field.name, field.value);
+            }
+        }
+        match framed {
+            Body::None if told || status == 204 => {}
+            Body::None => write::content_length(out, 0),
+            Body::Length(length) => write::content_length(out, length),
+            Body::Chunked => write::chunked(out),
+            Body::UntilClose => {}
+        }
+        match (self.persist, request.version) {
+            (Persist::Close, _) => out.extend_from_slice(b"Connection: close\r\n"),
+            (Persist::KeepAlive, Version::Http10) => {
+                out.extend_from_slice(b"Connection: keep-alive\r\n");
+            }
+            (Persist::KeepAlive, _) => {}
+        }
+        write::end(out);
+        self.head_out += (out.len() - begin) as u64;
+        self.writer = BodyWriter::new(framed);
+    }
+
+    /// Gives up within a response: closes without the end that the framing has promised.
+    pub(crate) fn abort(&mut self) {
+        self.persist = Persist::Close;
+        self.writer = BodyWriter::Aborted;
+    }
+
+    /// Whether the response was given up.
+    pub(crate) fn is_aborted(&self) -> bool {
+        matches!(self.writer, BodyWriter::Aborted)
+    }
+
+    /// Writes the head of a 101, after which the connection is a tunnel.
+    pub(crate) fn switch(&mut self, protocol: &[u8], fields: &Headers) {
+        let out = self.out.bytes_mut();
+        write::status_line(out, 101);
+        for field in end_to_end(fields) {
+            write::field(out, field.name, field.value);
+        }
+        write::field(out, b"Connection", b"upgrade");
+        write::field(out, b"Upgrade", protocol);
+        write::end(out);
+        self.persist = Persist::Close;
+    }
+
+    /// Takes response data, all or some of it.
+    pub(crate) fn poll_write(
+        &mut self,
+        data: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let n = ready!(self.writer.poll_write(&mut self.transport, &mut self.out, data, cx))?;
+        self.body_out += n as u64;
+        Poll::Ready(Ok(n))
+    }
+
+    /// Ends the response body.
+    pub(crate) fn finish(&mut self, trailers: Option<&Headers>) {
+        self.writer.finish(&mut self.out, trailers);
+    }
+
+    /// Sends what was written.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.out.poll_flush(&mut self.transport, cx)
+    }
+
+    /// Bytes of the response head and body written so far.
+    pub(crate) fn bytes_out(&self) -> (u64, u64) {
+        (self.head_out, self.body_out)
+    }
+
+    /// What becomes of the connection now that its response has been sent.
+    pub(crate) fn after(&self) -> Persist {
+        if self.reader.is_done() { self.persist } else { Persist::Close }
+    }
+
+    /// Closes: sends the end, then reads and drops what the client still sends, for a while.
+    pub(crate) async fn close(mut self) {
+        self.out.release();
+        let mut buffer = self.input.take().unwrap_or_else(Buffer::take);
+        self.slot.set(LINGER);
+        let mut left = LINGER_BYTES_MAX;
+        let mut ended = false;
+        poll_fn(|cx| {
+            if !ended {
+                match self.transport.poll_shutdown(cx) {
+                    Poll::Ready(Ok(())) => ended = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(()),
+                    Poll::Pending => {}
+                }
+            }
+            loop {
+                buffer.consume(buffer.len());
+                match self.transport.poll_read(cx, buffer.spare_mut()) {
+                    Poll::Ready(Ok(n)) if n > 0 && n <= left => left -= n,
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => break,
+                }
+            }
+            self.slot.poll_expired(cx)
+        })
+        .await;
+    }
+
+    /// The bare transport, what was received beyond the request, and the slot, for a tunnel.
+    pub(crate) fn tunnel_parts(&mut self) -> (&mut Transport, Option<Buffer>, &Slot) {
+        let input = self.input.take().filter(|buffer| !buffer.is_empty());
+        (&mut self.transport, input, &self.slot)
+    }
+
+    /// The transport and what was received, for HTTP/2.
+    pub(crate) fn into_http2(self) -> (Transport, Slot, Option<Buffer>) {
+        (self.transport, self.slot, self.input)
+    }
+}

@@ -1,0 +1,201 @@
+//! Connections from clients: bytes in and out, one request after or beside the other.
+//!
+//! [`h1`] and [`h2`] drive the same stops; [`Downstream`] is what a request sees of the connection
+//! it came on.
+
+pub(crate) mod body;
+pub(crate) mod drive;
+pub(crate) mod h1;
+pub(crate) mod h2;
+pub mod socket;
+pub mod transport;
+pub(crate) mod tunnel;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tidegate_http::framing::{Body, Persist};
+use tidegate_http::{Headers, Request, Response};
+use tidegate_telemetry::Stamp;
+
+use self::body::{BodyError, More};
+use crate::tls;
+use crate::worker::wheel::Slot;
+
+/// Who is at the other end of a connection, and how it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// The address of the peer, or what its PROXY header says; `None` on a Unix socket.
+    pub(crate) addr: Option<IpAddr>,
+    /// The port beside that address.
+    pub(crate) port: u16,
+    /// The address the client connected to, where it is known.
+    pub(crate) local: Option<SocketAddr>,
+    /// Which listener of the plan it came by.
+    pub(crate) listener: usize,
+    /// When the connection was accepted.
+    pub(crate) accepted: Stamp,
+    /// When its TLS handshake was complete.
+    pub(crate) tls_done: Stamp,
+    /// What the TLS handshake came to, if there was one.
+    pub(crate) tls: Option<Arc<tls::Info>>,
+}
+
+/// The connection, or the stream of one, that a request came on.
+#[derive(Debug)]
+pub(crate) enum Downstream<'c> {
+    /// HTTP/1.
+    Http1(&'c mut h1::Connection),
+    /// HTTP/2.
+    Http2(&'c mut h2::Stream),
+}
+
+impl Downstream<'_> {
+    /// The place in the wheel where the request's deadlines are kept.
+    pub(crate) fn slot(&self) -> &Slot {
+        match self {
+            Self::Http1(connection) => connection.slot(),
+            Self::Http2(stream) => stream.slot(),
+        }
+    }
+
+    /// Whether the whole request body has been taken.
+    pub(crate) fn body_is_done(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.body_is_done(),
+            Self::Http2(stream) => stream.body_is_done(),
+        }
+    }
+
+    /// Sees to it that there is request data or its end is known.
+    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<More, BodyError>> {
+        match self {
+            Self::Http1(connection) => connection.poll_body(cx),
+            Self::Http2(stream) => stream.poll_body(cx),
+        }
+    }
+
+    /// The request data that can be taken now.
+    pub(crate) fn data(&self) -> &[u8] {
+        match self {
+            Self::Http1(connection) => connection.data(),
+            Self::Http2(stream) => stream.data(),
+        }
+    }
+
+    /// Takes request data.
+    pub(crate) fn consume(&mut self, n: usize) {
+        match self {
+            Self::Http1(connection) => connection.consume(n),
+            Self::Http2(stream) => stream.consume(n),
+        }
+    }
+
+    /// The trailers of the request, once its body has ended.
+    pub(crate) fn trailers(&self) -> Option<&Headers> {
+        match self {
+            Self::Http1(connection) => connection.trailers(),
+            Self::Http2(stream) => stream.trailers(),
+        }
+    }
+
+    /// Ready once the client has given the request up.
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Http1(_) => Poll::Pending,
+            Self::Http2(stream) => stream.poll_gone(cx),
+        }
+    }
+
+    /// Decides that an HTTP/1 connection ends with this response. HTTP/2 streams always do.
+    pub(crate) fn close_after(&mut self) {
+        match self {
+            Self::Http1(connection) => connection.close_after(),
+            Self::Http2(_) => {}
+        }
+    }
+
+    /// Sends an interim response.
+    pub(crate) fn interim(&mut self, request: &Request, response: &Response) {
+        match self {
+            Self::Http1(connection) => {
+                connection.interim(request.version, response.status, &response.headers);
+            }
+            Self::Http2(stream) => stream.interim(response),
+        }
+    }
+
+    /// Begins the final response. `body` is what its source knows of its length; framing is written
+    /// afresh for this client.
+    pub(crate) fn respond(
+        &mut self,
+        request: &Request,
+        response: &Response,
+        body: Body,
+    ) -> io::Result<()> {
+        match self {
+            Self::Http1(connection) => {
+                connection.respond(request, response, body);
+                Ok(())
+            }
+            Self::Http2(stream) => stream.respond(request, response, body),
+        }
+    }
+
+    /// Takes response data, all or some of it.
+    pub(crate) fn poll_write(
+        &mut self,
+        data: &[u8],
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Http1(connection) => connection.poll_write(data, cx),
+            Self::Http2(stream) => stream.poll_write(data, cx),
+        }
+    }
+
+    /// Ends the response body.
+    pub(crate) fn finish(&mut self, trailers: Option<&Headers>) -> io::Result<()> {
+        match self {
+            Self::Http1(connection) => {
+                connection.finish(trailers);
+                Ok(())
+            }
+            Self::Http2(stream) => stream.finish(trailers),
+        }
+    }
+
+    /// Sends what was written.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Http1(connection) => connection.poll_flush(cx),
+            Self::Http2(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Gives up within a response: the client must be able to tell that it is cut.
+    pub(crate) fn abort(&mut self) {
+        match self {
+            Self::Http1(connection) => connection.abort(),
+            Self::Http2(stream) => stream.abort(),
+        }
+    }
+
+    /// Bytes of the response head and body given to the client so far.
+    pub(crate) fn bytes_out(&self) -> (u64, u64) {
+        match self {
+            Self::Http1(connection) => connection.bytes_out(),
+            Self::Http2(stream) => stream.bytes_out(),
+        }
+    }
+
+    /// What becomes of an HTTP/1 connection now that its response has been sent.
+    pub(crate) fn after(&self) -> Persist {
+        match self {
+            Self::Http1(connection) => connection.after(),
+            Self::Http2(_) => Persist::Close,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What belongs to one request, in one recycled piece of memory.
+
+use std::net::IpAddr;
+
+use tidegate_http::target::PathForm;
+use tidegate_http::{Request, Response};
+use tidegate_telemetry::Record;
+
+/// The request, its response and its record.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    pub(crate) request: Request,
+    pub(crate) response: Response,
+    pub(crate) record: Record,
+    /// The path in normal form, where that differs from the path received.
+    pub(crate) normal_path: Vec<u8>,
+    pub(crate) path_form: Option<PathForm>,
+    /// The client's address: the peer's, or what trusted proxies say.
+    pub(crate) client_addr: Option<IpAddr>,
+    /// What does not fit elsewhere for the length of one call.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl Exchange {
+    /// Forgets the request and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.request.clear();
+        self.response.clear();
+        self.record = Record::default();
+        self.normal_path.clear();
+        self.path_form = None;
+        self.client_addr = None;
+        self.scratch.clear();
+    }
+
+    /// The path in normal form.
+    pub(crate) fn path(&self) -> &[u8] {
+        match self.path_form {
+            Some(PathForm::Rewritten) => &self.normal_path,
+            Some(PathForm::Normal) | None => self.request.path(),
+        }
+    }
+}
