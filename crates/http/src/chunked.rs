@@ -155,14 +155,15 @@ impl Decoder {
         }
     }
 
-    fn size(&self, byte: u8, digits: u8, size: u64) -> Result<State, ChunkError> {
+    /// One byte of a size line, before any extension.
+    fn size(&mut self, byte: u8, digits: u8, size: u64) -> Result<State, ChunkError> {
         let digit = match byte {
             b'0'..=b'9' => byte - b'0',
             b'a'..=b'f' => byte - b'a' + 10,
             b'A'..=b'F' => byte - b'A' + 10,
             _ if digits == 0 => return Err(ChunkError::Size),
             b'\r' => return Ok(State::SizeLineFeed { size }),
-            b';' => return Ok(State::Extension { bytes: 1, size }),
+            b';' => return self.extension(byte, 0, size),
             b'\n' => return Err(ChunkError::LineEnd),
             _ => return Err(ChunkError::Size),
         };
@@ -177,6 +178,7 @@ impl Decoder {
         Ok(State::Size { digits: digits + 1, size })
     }
 
+    /// One byte of an extension; `bytes` of it were there before.
     fn extension(&mut self, byte: u8, bytes: usize, size: u64) -> Result<State, ChunkError> {
         match byte {
             b'\r' => Ok(State::SizeLineFeed { size }),
@@ -253,9 +255,8 @@ fn fate(field: FieldRef<'_>) -> Fate {
     let known = field::look_alike(field.name).unwrap_or(field.known);
     match known {
         Known::ContentLength | Known::TransferEncoding | Known::Host => Fate::Refuses,
-        Known::Etag => Fate::Passes,
         Known::Other if starts(b"Content-") || starts(b"X-Forwarded-") => Fate::IsDropped,
-        Known::Other => Fate::Passes,
+        Known::Other | Known::Etag => Fate::Passes,
         _ => Fate::IsDropped,
     }
 }
@@ -267,8 +268,8 @@ pub const LAST: &[u8] = b"0\r\n\r\n";
 ///
 /// A chunk of no bytes would end the body, so `len` is not 0.
 pub fn size_line(len: usize, out: &mut [u8; 18]) -> &[u8] {
-    debug_assert!(len > 0);
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    debug_assert!(len > 0);
     let mut at = 16;
     out[16..].copy_from_slice(b"\r\n");
     let mut rest = len;
@@ -289,4 +290,279 @@ pub fn end(out: &mut Vec<u8>, trailers: &Headers) {
         write::field(out, field.name, field.value);
     }
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a whole body comes to: its data, its trailers, and how much of the input it took.
+    type Read = Result<Option<(Vec<u8>, Vec<String>, usize)>, ChunkError>;
+
+    fn feed(pieces: &[&[u8]], limits: ChunkLimits) -> Read {
+        let mut decoder = Decoder::new(limits);
+        let mut data = Vec::new();
+        let mut consumed = 0;
+        for piece in pieces {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                let step = decoder.step(rest)?;
+                assert!(step.consumed > 0, "a step without progress");
+                assert!(step.data.end <= step.consumed);
+                data.extend_from_slice(&rest[step.data]);
+                consumed += step.consumed;
+                rest = &rest[step.consumed..];
+                assert_eq!(step.ended, decoder.ended());
+                if step.ended {
+                    let trailers = decoder.trailers().iter().map(|field| {
+                        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                        format!("{}: {}", text(field.name), text(field.value))
+                    });
+                    return Ok(Some((data, trailers.collect(), consumed)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads whole, byte by byte, and in two pieces at each place: all have to agree.
+    #[track_caller]
+    fn read(input: &[u8]) -> Read {
+        let limits = ChunkLimits::default();
+        let whole = feed(&[input], limits);
+        let bytes: Vec<&[u8]> = input.chunks(1).collect();
+        let text = String::from_utf8_lossy(input);
+        assert_eq!(feed(&bytes, limits), whole, "byte by byte: {text:?}");
+        for at in 0..=input.len() {
+            let (start, end) = input.split_at(at);
+            assert_eq!(feed(&[start, end], limits), whole, "split at {at}: {text:?}");
+        }
+        whole
+    }
+
+    #[track_caller]
+    fn accepted(input: &[u8], data: &[u8], trailers: &[&str]) {
+        let trailers = trailers.iter().map(ToString::to_string).collect();
+        assert_eq!(read(input), Ok(Some((data.to_vec(), trailers, input.len()))));
+        // What follows is left alone.
+        let with_more = [input, b"GET / HTTP/1.1\r\n"].concat();
+        assert_eq!(read(&with_more).unwrap().unwrap().2, input.len());
+    }
+
+    #[track_caller]
+    fn refused(input: &[u8], reason: impl Into<ChunkError>) {
+        assert_eq!(read(input), Err(reason.into()), "{:?}", String::from_utf8_lossy(input));
+    }
+
+    #[test]
+    fn bodies_are_read_in_any_split() {
+        accepted(b"0\r\n\r\n", b"", &[]);
+        accepted(b"5\r\nhello\r\n0\r\n\r\n", b"hello", &[]);
+        accepted(b"5\r\nhello\r\n1\r\n \r\n5\r\nworld\r\n0\r\n\r\n", b"hello world", &[]);
+        accepted(b"a\r\n0123456789\r\n0\r\n\r\n", b"0123456789", &[]);
+        accepted(b"A\r\n0123456789\r\n000\r\n\r\n", b"0123456789", &[]);
+        accepted(b"0000000000000001\r\nx\r\n0\r\n\r\n", b"x", &[]);
+        accepted(b"2\r\n\r\n\r\n0\r\n\r\n", b"\r\n", &[]);
+        accepted(b"7\r\n0\r\n\r\nab\r\n0\r\n\r\n", b"0\r\n\r\nab", &[]);
+    }
+
+    #[test]
+    fn extensions_are_read_over() {
+        accepted(b"1;a\r\nx\r\n0;b=\"c d\"\r\n\r\n", b"x", &[]);
+        accepted(b"1;\r\nx\r\n0\r\n\r\n", b"x", &[]);
+        accepted(b"1; a = b ;c\t\r\nx\r\n0\r\n\r\n", b"x", &[]);
+    }
+
+    #[test]
+    fn trailers_are_kept() {
+        accepted(b"0\r\nA: b\r\nGrpc-Status: 0\r\n\r\n", b"", &["A: b", "Grpc-Status: 0"]);
+        accepted(b"1\r\nx\r\n0\r\nETag:\t\"a\" \r\n\r\n", b"x", &["ETag: \"a\""]);
+    }
+
+    #[test]
+    fn sizes_are_plain_hex() {
+        for input in [
+            &b"\r\n"[..],
+            b"x\r\n",
+            b"-1\r\n",
+            b"+1\r\n",
+            b" 1\r\n",
+            b"1 \r\nx\r\n",
+            b"1\t\r\nx\r\n",
+            b"1 ;a\r\nx\r\n",
+            b"0x1\r\nx\r\n",
+            b"1h\r\n",
+            b"1_0\r\n",
+            b"1.0\r\n",
+            b"g\r\n",
+            b";a\r\n",
+            b"\n",
+            b"\0",
+            b"1\0\r\n",
+            b"\xef\xbc\x91\r\n",
+            b"00000000000000001\r\nx\r\n",
+            b"10000000000000000\r\n",
+        ] {
+            refused(input, ChunkError::Size);
+        }
+        for input in
+            [&b"8000000000000000\r\n"[..], b"ffffffffffffffff\r\n", b"FFFFFFFFFFFFFFF0\r\n"]
+        {
+            refused(input, ChunkError::SizeTooLarge);
+        }
+        assert_eq!(read(b"7fffffffffffffff\r\nx"), Ok(None));
+    }
+
+    #[test]
+    fn size_lines_end_in_crlf() {
+        refused(b"1\nx\r\n", ChunkError::LineEnd);
+        refused(b"1\rx\r\n", ChunkError::LineEnd);
+        refused(b"1\r\r\nx", ChunkError::LineEnd);
+        refused(b"1;a\nx\r\n", ChunkError::LineEnd);
+        refused(b"1;a\rb\r\nx\r\n", ChunkError::LineEnd);
+        refused(b"0\n\r\n", ChunkError::LineEnd);
+        refused(b"0\r\r\n", ChunkError::LineEnd);
+    }
+
+    #[test]
+    fn extensions_hold_visible_text() {
+        for byte in [0, 0x0b, 0x1f, 0x7f, 0x80, 0xff] {
+            refused(&[b'1', b';', b'a', byte, b'\r', b'\n'], ChunkError::Extension);
+        }
+    }
+
+    #[test]
+    fn data_ends_in_crlf() {
+        for input in [
+            &b"1\r\nxy\r\n"[..],
+            b"1\r\nx\n0\r\n",
+            b"1\r\nx\r0\r\n",
+            b"1\r\nx0\r\n\r\n",
+            b"2\r\nx\r\n0\r\n\r\n",
+            b"1\r\nx\r\r\n",
+        ] {
+            refused(input, ChunkError::DataEnd);
+        }
+    }
+
+    #[test]
+    fn a_cut_body_does_not_end() {
+        let whole = b"5;a\r\nhello\r\n0\r\nA: b\r\n\r\n";
+        for len in 0..whole.len() {
+            assert_eq!(feed(&[&whole[..len]], ChunkLimits::default()), Ok(None), "{len}");
+        }
+    }
+
+    #[test]
+    fn trailer_lines_are_judged_as_field_lines() {
+        refused(b"0\r\nA: b\n\r\n", FieldError::BareLf);
+        refused(b"0\r\n\n", FieldError::BareLf);
+        refused(b"0\r\nA : b\r\n\r\n", FieldError::SpaceBeforeColon);
+        refused(b"0\r\nA: b\r\n c\r\n\r\n", FieldError::Fold);
+        refused(b"0\r\n A: b\r\n\r\n", FieldError::LeadingSpace);
+        refused(b"0\r\nno colon\r\n\r\n", FieldError::NoColon);
+        refused(b"0\r\nA: b\rc\r\n\r\n", FieldError::BareCr);
+        refused(b"0\r\nA: b\0\r\n\r\n", FieldError::Value);
+        refused(b"0\r\n: b\r\n\r\n", FieldError::NameEmpty);
+    }
+
+    #[test]
+    fn trailers_neither_frame_nor_route() {
+        for name in
+            ["Content-Length", "TRANSFER-ENCODING", "host", "Content_Length", "transfer_encoding"]
+        {
+            let input = format!("0\r\n{name}: 1\r\n\r\n");
+            refused(input.as_bytes(), ChunkError::TrailerForbidden);
+        }
+        for name in [
+            "Connection",
+            "TE",
+            "Trailer",
+            "Authorization",
+            "Cookie",
+            "Set-Cookie",
+            "Content-Type",
+            "Content-Disposition",
+            "X-Forwarded-For",
+            "x-forwarded-whatever",
+            "X_Real_IP",
+            "Expect",
+            "Cache-Control",
+            "Range",
+            "Location",
+            "Upgrade",
+            "Proxy-Authorization",
+        ] {
+            let input = format!("0\r\n{name}: 1\r\nA: b\r\n\r\n");
+            accepted(input.as_bytes(), b"", &["A: b"]);
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = ChunkLimits {
+            extension_bytes_max: 8,
+            extension_bytes_total_max: 20,
+            trailer_bytes_max: 16,
+            trailer_fields_max: 2,
+        };
+        let check = |input: &[u8], expected: Result<(), ChunkError>| {
+            let text = String::from_utf8_lossy(input);
+            assert_eq!(feed(&[input], limits).map(drop), expected, "{text:?}");
+            let bytes: Vec<&[u8]> = input.chunks(1).collect();
+            assert_eq!(feed(&bytes, limits).map(drop), expected, "byte by byte: {text:?}");
+        };
+        check(b"0;1234567\r\n\r\n", Ok(()));
+        check(b"0;12345678\r\n\r\n", Err(ChunkError::ExtensionTooLong));
+        check(&b"1;1234\r\nx\r\n".repeat(4), Ok(()));
+        check(&b"1;1234\r\nx\r\n".repeat(5), Err(ChunkError::ExtensionsTooLong));
+        check(&b"1;\r\nx\r\n".repeat(21), Err(ChunkError::ExtensionsTooLong));
+        check(b"0\r\nA: b\r\nC: d\r\n\r\n", Err(FieldError::TooLarge.into()));
+        check(b"0\r\nA:b\r\nC:d\r\n\r\n", Ok(()));
+        check(b"0\r\nA:\r\nB:\r\nC:\r\n\r\n", Err(FieldError::TooMany.into()));
+        check(b"0\r\nA: bbbbbbbbbbbbbb", Err(FieldError::TooLarge.into()));
+    }
+
+    #[test]
+    fn a_decoder_serves_again_after_reset() {
+        let mut decoder = Decoder::new(ChunkLimits::default());
+        for trailer in ["A", "B"] {
+            let input = format!("0;x\r\n{trailer}: 1\r\n\r\n");
+            let step = decoder.step(input.as_bytes()).unwrap();
+            assert!(step.ended);
+            assert_eq!(decoder.trailers().len(), 1);
+            assert!(decoder.trailers().named(trailer.as_bytes()).next().is_some());
+            let after_end = decoder.step(b"GET").unwrap();
+            assert_eq!(after_end, Step { consumed: 0, data: 0..0, ended: true });
+            decoder.reset();
+            assert!(!decoder.ended() && decoder.trailers().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_step_says_where_data_is() {
+        let mut decoder = Decoder::new(ChunkLimits::default());
+        let step = decoder.step(b"5\r\nhello\r\n0\r\n\r\n").unwrap();
+        assert_eq!(step, Step { consumed: 10, data: 3..8, ended: false });
+        let step = decoder.step(b"0\r\n\r\n").unwrap();
+        assert_eq!(step, Step { consumed: 5, data: 5..5, ended: true });
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for len in [1, 9, 10, 15, 16, 255, 256, 65_535, usize::MAX] {
+            let mut line = [0; 18];
+            assert_eq!(size_line(len, &mut line), format!("{len:x}\r\n").as_bytes());
+        }
+        let data = [b'd'; 300];
+        let mut body = size_line(data.len(), &mut [0; 18]).to_vec();
+        body.extend_from_slice(&data);
+        body.extend_from_slice(b"\r\n");
+        let bare = [body.as_slice(), LAST].concat();
+        accepted(&bare, &data, &[]);
+        let mut trailers = Headers::new();
+        trailers.push(b"A", b"b");
+        end(&mut body, &trailers);
+        accepted(&body, &data, &["A: b"]);
+    }
 }

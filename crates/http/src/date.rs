@@ -15,16 +15,25 @@ pub fn imf_fixdate(unix_seconds: u64) -> [u8; 29] {
     let of_day = seconds % DAY_SECONDS;
     let (year, month, day) = civil(days);
     let mut out = *b"Sun, 00 Jan 0000 00:00:00 GMT";
-    // 1 January 1970 was a Thursday.
-    out[..3].copy_from_slice(DAYS[((days + 4) % 7) as usize]);
+    out[..3].copy_from_slice(day_name(days));
     two_digits(&mut out[5..7], day);
-    out[8..11].copy_from_slice(MONTHS[(month - 1) as usize]);
+    out[8..11].copy_from_slice(month_name(month));
     two_digits(&mut out[12..14], year / 100);
     two_digits(&mut out[14..16], year % 100);
     two_digits(&mut out[17..19], of_day / 3600);
     two_digits(&mut out[20..22], of_day / 60 % 60);
     two_digits(&mut out[23..25], of_day % 60);
     out
+}
+
+fn day_name(days_since_1970: u64) -> &'static [u8; 3] {
+    // 1 January 1970 was a Thursday.
+    DAYS[((days_since_1970 + 4) % 7) as usize]
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "months are 1 to 12")]
+fn month_name(month: u64) -> &'static [u8; 3] {
+    MONTHS[(month - 1) as usize]
 }
 
 fn two_digits(out: &mut [u8], number: u64) {
@@ -59,7 +68,7 @@ fn imf(rest: &[u8]) -> Option<u64> {
     };
     let time = time.strip_suffix(b" GMT")?;
     let year = number(&[*y1, *y2, *y3, *y4])?;
-    unix(year, month(&[*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
+    unix(year, month([*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
@@ -78,7 +87,7 @@ fn rfc850(value: &[u8], now: u64) -> Option<u64> {
     if year > this_year + 50 {
         year -= 100;
     }
-    unix(year, month(&[*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
+    unix(year, month([*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
 
 /// `Nov  6 08:49:37 1994`
@@ -87,11 +96,11 @@ fn asctime(rest: &[u8]) -> Option<u64> {
         return None;
     };
     let day = if *d1 == b' ' { number(&[*d2])? } else { number(&[*d1, *d2])? };
-    unix(number(&[*y1, *y2, *y3, *y4])?, month(&[*m1, *m2, *m3])?, day, time)
+    unix(number(&[*y1, *y2, *y3, *y4])?, month([*m1, *m2, *m3])?, day, time)
 }
 
-fn month(name: &[u8; 3]) -> Option<u64> {
-    MONTHS.iter().position(|month| *month == name).map(|index| index as u64 + 1)
+fn month(name: [u8; 3]) -> Option<u64> {
+    MONTHS.iter().position(|month| **month == name).map(|index| index as u64 + 1)
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -117,7 +126,7 @@ fn unix(year: u64, month: u64, day: u64, time: &[u8]) -> Option<u64> {
 }
 
 fn days_in(year: u64, month: u64) -> u64 {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if leap => 29,

@@ -182,11 +182,10 @@ pub fn expects_continue(request: &Request) -> Result<Expectation, RequestError> 
     if !headers.has(Known::Expect) || request.version == Version::Http10 {
         return Ok(Expectation::None);
     }
-    let known = headers
-        .all(Known::Expect)
-        .flat_map(field::tokens)
-        .all(|expectation| expectation.eq_ignore_ascii_case(b"100-continue"));
-    if !known {
+    let mut expectations = headers.all(Known::Expect).flat_map(field::tokens).peekable();
+    if expectations.peek().is_none()
+        || !expectations.all(|expected| expected.eq_ignore_ascii_case(b"100-continue"))
+    {
         return Err(FramingError::Expectation.into());
     }
     match of_request(request)? {
@@ -238,4 +237,306 @@ fn has_option(headers: &Headers, option: &[u8]) -> bool {
         .all(Known::Connection)
         .flat_map(field::tokens)
         .any(|token| token.eq_ignore_ascii_case(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&str, &str)]) -> Headers {
+        let mut headers = Headers::new();
+        for (name, value) in fields {
+            headers.push(name.as_bytes(), value.as_bytes());
+        }
+        headers
+    }
+
+    fn request(fields: &[(&str, &str)]) -> Request {
+        Request { headers: headers(fields), ..Request::new() }
+    }
+
+    fn response(status: u16, fields: &[(&str, &str)]) -> Response {
+        Response { status, headers: headers(fields), ..Response::new() }
+    }
+
+    const LENGTH: &str = "Content-Length";
+    const CODING: &str = "Transfer-Encoding";
+
+    #[test]
+    fn a_length_is_one_plain_number() {
+        let check = |value: &str, expected: Result<Body, FramingError>| {
+            let found = of_request(&request(&[(LENGTH, value)]));
+            assert_eq!(found, expected.map_err(RequestError::from), "{value:?}");
+            let found = of_response(&response(200, &[(LENGTH, value)]), Method::Get);
+            assert_eq!(found, expected.map_err(ResponseError::from), "{value:?}");
+        };
+        check("0", Ok(Body::None));
+        check("1", Ok(Body::Length(1)));
+        check("9223372036854775807", Ok(Body::Length(i64::MAX.unsigned_abs())));
+        for huge in ["9223372036854775808", "18446744073709551616", &"9".repeat(400)] {
+            check(huge, Err(FramingError::LengthTooLarge));
+        }
+        for malformed in [
+            "",
+            "+1",
+            "-1",
+            "-0",
+            "01",
+            "00",
+            "0000000005",
+            "1,1",
+            "1, 1",
+            "5, 6",
+            "1 1",
+            "1;",
+            "0x1",
+            "1e3",
+            "1.0",
+            "1_000",
+            "five",
+            "5\t",
+            " 5",
+            "5\u{a0}",
+            "\u{665}",
+            "\"5\"",
+            "5,",
+            ",5",
+        ] {
+            check(malformed, Err(FramingError::LengthMalformed));
+        }
+    }
+
+    #[test]
+    fn there_is_one_length() {
+        for second in ["5", "6", "", "x"] {
+            let fields = [(LENGTH, "5"), (LENGTH, second)];
+            let reason = FramingError::LengthSeveral;
+            assert_eq!(of_request(&request(&fields)), Err(reason.into()));
+            assert_eq!(of_response(&response(200, &fields), Method::Get), Err(reason.into()));
+            assert_eq!(content_length(&headers(&fields)), Err(reason));
+        }
+    }
+
+    #[test]
+    fn the_only_coding_is_chunked() {
+        let check = |values: &[&str], expected: Result<Body, FramingError>| {
+            let fields: Vec<_> = values.iter().map(|value| (CODING, *value)).collect();
+            let found = of_request(&request(&fields));
+            assert_eq!(found, expected.map_err(RequestError::from), "{values:?}");
+            let found = of_response(&response(200, &fields), Method::Get);
+            assert_eq!(found, expected.map_err(ResponseError::from), "{values:?}");
+        };
+        check(&["chunked"], Ok(Body::Chunked));
+        check(&["Chunked"], Ok(Body::Chunked));
+        check(&["CHUNKED"], Ok(Body::Chunked));
+        for value in [
+            "",
+            "identity",
+            "gzip",
+            "gzip, chunked",
+            "chunked, gzip",
+            "chunked, chunked",
+            "chunked,",
+            ",chunked",
+            "chunked;",
+            "chunked;a=b",
+            "chunked, identity",
+            "identity, chunked",
+            "xchunked",
+            "chunkedx",
+            "chunke",
+            "\"chunked\"",
+            "\x0bchunked",
+            "chunked\x0b",
+            "chun ked",
+            "chunked\tx",
+            "\u{a0}chunked",
+            "c\u{212a}hunked",
+        ] {
+            check(&[value], Err(FramingError::Coding));
+        }
+        check(&["chunked", "chunked"], Err(FramingError::Coding));
+        check(&["chunked", ""], Err(FramingError::Coding));
+        check(&["gzip", "chunked"], Err(FramingError::Coding));
+        check(&["", "chunked"], Err(FramingError::Coding));
+    }
+
+    #[test]
+    fn both_framings_are_refused() {
+        for (length, coding) in
+            [("5", "chunked"), ("0", "chunked"), ("x", "chunked"), ("5", "gzip")]
+        {
+            for fields in
+                [[(LENGTH, length), (CODING, coding)], [(CODING, coding), (LENGTH, length)]]
+            {
+                let reason = FramingError::Both;
+                assert_eq!(of_request(&request(&fields)), Err(reason.into()));
+                for method in [Method::Get, Method::Head] {
+                    for status in [200, 204, 304] {
+                        let found = of_response(&response(status, &fields), method);
+                        assert_eq!(found, Err(reason.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn http10_has_no_codings() {
+        let request = Request { version: Version::Http10, ..request(&[(CODING, "chunked")]) };
+        let reason = FramingError::CodingInHttp10;
+        assert_eq!(of_request(&request), Err(reason.into()));
+        let response =
+            Response { version: Version::Http10, ..response(200, &[(CODING, "chunked")]) };
+        assert_eq!(of_response(&response, Method::Get), Err(reason.into()));
+    }
+
+    #[test]
+    fn a_message_that_declares_nothing() {
+        assert_eq!(of_request(&request(&[])), Ok(Body::None));
+        assert_eq!(of_response(&response(200, &[]), Method::Get), Ok(Body::UntilClose));
+    }
+
+    #[test]
+    fn some_responses_have_no_body_whatever_they_say() {
+        let check = |status, method, fields: &[(&str, &str)], expected| {
+            let found = of_response(&response(status, fields), method);
+            assert_eq!(found, expected, "{status} {method:?} {fields:?}");
+        };
+        for fields in [&[][..], &[(LENGTH, "5")], &[(CODING, "chunked")]] {
+            check(200, Method::Head, fields, Ok(Body::None));
+            check(404, Method::Head, fields, Ok(Body::None));
+            check(304, Method::Get, fields, Ok(Body::None));
+        }
+        for status in [100, 101, 103, 199, 204] {
+            check(status, Method::Get, &[], Ok(Body::None));
+            check(status, Method::Get, &[(LENGTH, "0")], Ok(Body::None));
+            let forbidden = Err(ResponseError::ContentForbidden);
+            check(status, Method::Get, &[(LENGTH, "5")], forbidden);
+            check(status, Method::Get, &[(CODING, "chunked")], forbidden);
+            check(status, Method::Head, &[(LENGTH, "5")], forbidden);
+        }
+        check(205, Method::Get, &[(LENGTH, "5")], Ok(Body::Length(5)));
+        let malformed = Err(FramingError::LengthMalformed.into());
+        check(304, Method::Get, &[(LENGTH, "x")], malformed);
+        check(200, Method::Head, &[(LENGTH, "x")], malformed);
+        check(204, Method::Get, &[(LENGTH, "x")], malformed);
+    }
+
+    #[test]
+    fn a_void_length_is_dropped_where_it_is_void() {
+        for (status, stays) in [(204, false), (103, false), (200, true), (304, true), (205, true)] {
+            let mut response = response(status, &[(LENGTH, "0")]);
+            drop_void_length(&mut response);
+            assert_eq!(response.headers.has(Known::ContentLength), stays, "{status}");
+        }
+    }
+
+    #[test]
+    fn persistence_is_asked_for_or_declined() {
+        let check = |version, values: &[&str], expected| {
+            let fields: Vec<_> = values.iter().map(|value| ("Connection", *value)).collect();
+            assert_eq!(persist(version, &headers(&fields)), expected, "{version:?} {values:?}");
+            let request = Request { version, ..request(&fields) };
+            assert_eq!(persist_request(&request), expected);
+        };
+        check(Version::Http11, &[], Persist::KeepAlive);
+        check(Version::Http11, &["keep-alive"], Persist::KeepAlive);
+        check(Version::Http11, &["close"], Persist::Close);
+        check(Version::Http11, &["Close"], Persist::Close);
+        check(Version::Http11, &["x, CLOSE ,y"], Persist::Close);
+        check(Version::Http11, &["keep-alive, close"], Persist::Close);
+        check(Version::Http11, &["close, keep-alive"], Persist::Close);
+        check(Version::Http11, &["keep-alive", "close"], Persist::Close);
+        check(Version::Http11, &["closed"], Persist::KeepAlive);
+        check(Version::Http10, &[], Persist::Close);
+        check(Version::Http10, &["Keep-Alive"], Persist::KeepAlive);
+        check(Version::Http10, &["keep-alive, close"], Persist::Close);
+        check(Version::Http10, &["x"], Persist::Close);
+    }
+
+    #[test]
+    fn a_body_until_close_ends_its_connection() {
+        let response = response(200, &[("Connection", "keep-alive")]);
+        assert_eq!(persist_response(&response, Body::UntilClose), Persist::Close);
+        assert_eq!(persist_response(&response, Body::Length(1)), Persist::KeepAlive);
+    }
+
+    #[test]
+    fn the_only_expectation_is_100_continue() {
+        let check = |value: &str, expected: Result<Expectation, FramingError>| {
+            let request = request(&[("Expect", value), (LENGTH, "5")]);
+            assert_eq!(expects_continue(&request), expected.map_err(RequestError::from), "{value}");
+        };
+        check("100-continue", Ok(Expectation::Continue));
+        check("100-Continue", Ok(Expectation::Continue));
+        check("100-continue, 100-continue", Ok(Expectation::Continue));
+        for unknown in ["", "100-continued", "200-ok", "100-continue, x", "100-continue;a=b", "100"]
+        {
+            check(unknown, Err(FramingError::Expectation));
+        }
+        assert_eq!(FramingError::Expectation.status(), 417);
+    }
+
+    #[test]
+    fn nobody_waits_without_a_body_or_in_http10() {
+        let bodiless = request(&[("Expect", "100-continue")]);
+        assert_eq!(expects_continue(&bodiless), Ok(Expectation::None));
+        let empty = request(&[("Expect", "100-continue"), (LENGTH, "0")]);
+        assert_eq!(expects_continue(&empty), Ok(Expectation::None));
+        let chunked = request(&[("Expect", "100-continue"), (CODING, "chunked")]);
+        assert_eq!(expects_continue(&chunked), Ok(Expectation::Continue));
+        let old = Request {
+            version: Version::Http10,
+            ..request(&[("Expect", "whatever"), (LENGTH, "5")])
+        };
+        assert_eq!(expects_continue(&old), Ok(Expectation::None));
+    }
+
+    #[test]
+    fn only_allowed_protocols_are_switched_to() {
+        let check = |fields: &[(&str, &str)], expected: Option<&[u8]>| {
+            let request = request(fields);
+            let found = upgrade(&request, &[b"websocket", b"h2c"]);
+            assert_eq!(found, expected, "{fields:?}");
+        };
+        let connection = ("Connection", "keep-alive, Upgrade");
+        check(&[connection, ("Upgrade", "websocket")], Some(b"websocket"));
+        check(&[connection, ("Upgrade", "WebSocket")], Some(b"WebSocket"));
+        check(&[connection, ("Upgrade", "h2c, websocket")], Some(b"websocket"));
+        check(&[connection, ("Upgrade", "websocket"), (LENGTH, "0")], Some(b"websocket"));
+        check(&[connection, ("Upgrade", "h2c")], None);
+        check(&[connection, ("Upgrade", "H2C")], None);
+        check(&[connection, ("Upgrade", "TLS/1.3")], None);
+        check(&[connection, ("Upgrade", "websocket/13")], None);
+        check(&[connection], None);
+        check(&[("Upgrade", "websocket")], None);
+        check(&[("Connection", "close"), ("Upgrade", "websocket")], None);
+        check(&[connection, ("Upgrade", "websocket"), (LENGTH, "5")], None);
+        check(&[connection, ("Upgrade", "websocket"), (LENGTH, "x")], None);
+        check(&[connection, ("Upgrade", "websocket"), (CODING, "chunked")], None);
+        let old = Request {
+            version: Version::Http10,
+            ..request(&[connection, ("Upgrade", "websocket")])
+        };
+        assert_eq!(upgrade(&old, &[b"websocket"]), None);
+    }
+
+    #[test]
+    fn a_switch_is_to_what_was_asked_for() {
+        let check = |fields: &[(&str, &str)], asked: Option<&[u8]>, expected| {
+            assert_eq!(switched(&response(101, fields), asked), expected, "{fields:?} {asked:?}");
+        };
+        let unasked = Err(ResponseError::SwitchUnasked);
+        let connection = ("Connection", "upgrade");
+        let good = [connection, ("Upgrade", "websocket")];
+        check(&good, Some(b"websocket"), Ok(()));
+        check(&good, Some(b"WebSocket"), Ok(()));
+        check(&good, None, unasked);
+        check(&good, Some(b"other"), unasked);
+        check(&[connection], Some(b"websocket"), unasked);
+        check(&[("Upgrade", "websocket")], Some(b"websocket"), unasked);
+        check(&[connection, ("Upgrade", "websocket, h2c")], Some(b"websocket"), unasked);
+        check(&[connection, ("Upgrade", "h2c"), good[1]], Some(b"websocket"), unasked);
+    }
 }

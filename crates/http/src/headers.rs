@@ -8,6 +8,7 @@
 //! from HTTP/2 call it before a field is added.
 
 use crate::field::Known;
+use std::ops::Range;
 
 /// The fields of one message, in the order in which they came.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +74,28 @@ impl Headers {
     /// Adds a field with a well-known name at the end.
     pub fn push_known(&mut self, known: Known, value: &[u8]) {
         self.push_as(known, known.name().as_bytes(), value);
+    }
+
+    /// Takes the text of whole field lines, and gives the place at which it lies in the arena.
+    ///
+    /// [`Headers::push_within`] then adds the fields in it without copying each.
+    pub(crate) fn adopt(&mut self, lines: &[u8]) -> usize {
+        let at = self.text.len();
+        self.text.extend_from_slice(lines);
+        at
+    }
+
+    /// Adds a field whose name and value lie in adopted text.
+    pub(crate) fn push_within(&mut self, name: Range<usize>, value: Range<usize>) {
+        let known = Known::of(&self.text[name.clone()]);
+        self.present |= known.bit();
+        self.fields.push(Field {
+            known,
+            name_len: name_len(name.len()),
+            name_at: offset(name.start),
+            value_at: offset(value.start),
+            value_len: offset(value.len()),
+        });
     }
 
     fn push_as(&mut self, known: Known, name: &[u8], value: &[u8]) {
@@ -172,6 +195,11 @@ fn name_in<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
 /// Heads are limited to a few hundred KB long before this could saturate.
 fn offset(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Names are limited by [`crate::field::NAME_BYTES_MAX`].
+fn name_len(len: usize) -> u16 {
+    u16::try_from(len).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

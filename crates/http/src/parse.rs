@@ -34,7 +34,7 @@ pub struct HeadLimits {
 pub const METHOD_BYTES_MAX: usize = 32;
 
 /// How many fields fit before memory is taken from the heap to parse them.
-const FIELDS_ON_STACK: usize = 48;
+const FIELDS_ON_STACK: usize = 32;
 
 /// What an HTTP/2 client with prior knowledge sends first, up to what looks like the end of a head
 /// (RFC 9113, section 3.4). `SM`, CR, LF, CR, LF follow.
@@ -68,44 +68,69 @@ impl HeadScan {
 
     /// Looks for the end of a request head: the number of its bytes, final empty line included.
     ///
-    /// An incomplete head that can only become an error is refused at once.
+    /// An incomplete head that can only become an error is refused at once. A complete one is not
+    /// judged: that is for [`request`], so an error such as [`RequestError::Http2Preface`] may come
+    /// from either, as the bytes happen to arrive.
     pub fn find_request(
         &mut self,
         input: &[u8],
         limits: &HeadLimits,
     ) -> Result<Option<usize>, RequestError> {
-        if let Some(end) = self.advance(input, limits)? {
-            return Ok(Some(end));
-        }
-        match self.first_line {
-            FirstLine::Growing => judge_request_start(input, limits)?,
-            FirstLine::EndsAt(end) => {
-                request_line(input.get(..end).unwrap_or(input), limits)?;
-                self.first_line = FirstLine::Judged;
+        match self.advance(input, limits) {
+            Ok(Some(end)) => return Ok(Some(end)),
+            Ok(None) => self.judge_request_line(input, limits)?,
+            // What is wrong with the first line tells more than what comes of it later on.
+            Err(reason) => {
+                self.judge_request_line(input, limits)?;
+                return Err(reason.into());
             }
-            FirstLine::Judged => {}
         }
         Ok(None)
     }
 
     /// Looks for the end of a response head: the number of its bytes, final empty line included.
+    ///
+    /// An incomplete head that can only become an error is refused at once.
     pub fn find_response(
         &mut self,
         input: &[u8],
         limits: &HeadLimits,
     ) -> Result<Option<usize>, ResponseError> {
-        if let Some(end) = self.advance(input, limits)? {
-            return Ok(Some(end));
-        }
-        match self.first_line {
-            FirstLine::Growing => judge_response_start(input)?,
-            FirstLine::EndsAt(end) => {
-                status_line(input.get(..end).unwrap_or(input))?;
-                self.first_line = FirstLine::Judged;
+        match self.advance(input, limits) {
+            Ok(Some(end)) => return Ok(Some(end)),
+            Ok(None) => self.judge_status_line(input)?,
+            Err(reason) => {
+                self.judge_status_line(input)?;
+                return Err(reason.into());
             }
-            FirstLine::Judged => {}
         }
         Ok(None)
+    }
+
+    fn judge_request_line(
+        &mut self,
+        input: &[u8],
+        limits: &HeadLimits,
+    ) -> Result<(), RequestError> {
+        match self.first_line {
+            FirstLine::Growing => judge_request_start(input, limits),
+            FirstLine::EndsAt(end) => {
+                self.first_line = FirstLine::Judged;
+                request_line(input.get(..end).unwrap_or(input), limits).map(drop)
+            }
+            FirstLine::Judged => Ok(()),
+        }
+    }
+
+    fn judge_status_line(&mut self, input: &[u8]) -> Result<(), ResponseError> {
+        match self.first_line {
+            FirstLine::Growing => judge_response_start(input),
+            FirstLine::EndsAt(end) => {
+                self.first_line = FirstLine::Judged;
+                status_line(input.get(..end).unwrap_or(input)).map(drop)
+            }
+            FirstLine::Judged => Ok(()),
+        }
     }
 
     fn advance(&mut self, input: &[u8], limits: &HeadLimits) -> Result<Option<usize>, FieldError> {
@@ -200,9 +225,6 @@ fn split_first_line(head: &[u8]) -> Result<(&[u8], &[u8]), FieldError> {
     let line_feed = memchr::memchr(b'\n', head).ok_or(FieldError::Incomplete)?;
     let (line, section) = head.split_at(line_feed + 1);
     let line = line.strip_suffix(b"\r\n").ok_or(FieldError::BareLf)?;
-    if memchr::memchr(b'\r', line).is_some() {
-        return Err(FieldError::BareCr);
-    }
     Ok((line, section))
 }
 
@@ -218,9 +240,8 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
     if line.is_empty() {
         return Err(RequestError::EmptyLine);
     }
-    let Some((method, rest)) = split_method(line)? else {
-        return Err(RequestError::VersionMissing);
-    };
+    let method_end = method_end(line)?.ok_or(RequestError::VersionMissing)?;
+    let (method, rest) = (&line[..method_end], &line[method_end + 1..]);
     let Some(space) = memchr::memchr(b' ', rest) else {
         return Err(if rest.contains(&b'\t') {
             RequestError::Whitespace
@@ -234,21 +255,13 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
     if target.len() > limits.target_bytes_max {
         return Err(RequestError::TargetTooLong);
     }
-    if target.is_empty() || version.iter().any(|byte| matches!(byte, b' ' | b'\t')) {
+    if target.is_empty() {
         return Err(RequestError::Whitespace);
     }
     let version = match version {
         b"HTTP/1.1" => Version::Http11,
         b"HTTP/1.0" => Version::Http10,
-        b"HTTP/2.0" if method == b"PRI" && target == b"*" => {
-            return Err(RequestError::Http2Preface);
-        }
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            return Err(RequestError::VersionUnsupported);
-        }
-        _ => return Err(RequestError::VersionMalformed),
+        _ => return Err(why_no_version(method, target, version)),
     };
     if method == b"CONNECT" {
         return Err(RequestError::Connect);
@@ -256,10 +269,24 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
     Ok(RequestLine { method, target, version })
 }
 
-/// The method and what stands behind its space; `None` if the line ends within the method.
+#[cold]
+fn why_no_version(method: &[u8], target: &[u8], version: &[u8]) -> RequestError {
+    match version {
+        b"HTTP/2.0" if method == b"PRI" && target == b"*" => RequestError::Http2Preface,
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            RequestError::VersionUnsupported
+        }
+        _ if version.iter().any(|byte| matches!(byte, b' ' | b'\t')) => RequestError::Whitespace,
+        _ => RequestError::VersionMalformed,
+    }
+}
+
+/// Where the method ends, at its space; `None` if the line ends before.
 ///
 /// Looks at no more than [`METHOD_BYTES_MAX`] bytes and one.
-fn split_method(line: &[u8]) -> Result<Option<(&[u8], &[u8])>, RequestError> {
+fn method_end(line: &[u8]) -> Result<Option<usize>, RequestError> {
     let start = line.get(..=METHOD_BYTES_MAX).unwrap_or(line);
     let Some(end) = start.iter().position(|&byte| !field::is_name_byte(byte)) else {
         return if start.len() > METHOD_BYTES_MAX {
@@ -269,7 +296,7 @@ fn split_method(line: &[u8]) -> Result<Option<(&[u8], &[u8])>, RequestError> {
         };
     };
     match line[end] {
-        b' ' if end > 0 => Ok(Some((&line[..end], &line[end + 1..]))),
+        b' ' if end > 0 => Ok(Some(end)),
         b' ' | b'\t' => Err(RequestError::Whitespace),
         0x16 if end == 0 => Err(RequestError::Tls),
         _ => Err(RequestError::Method),
@@ -280,10 +307,10 @@ fn split_method(line: &[u8]) -> Result<Option<(&[u8], &[u8])>, RequestError> {
 fn judge_request_start(input: &[u8], limits: &HeadLimits) -> Result<(), RequestError> {
     // The CR of the line's end may be there already, and the byte behind it is not.
     let line = input.strip_suffix(b"\r").unwrap_or(input);
-    let Some((_, rest)) = split_method(line)? else { return Ok(()) };
+    let Some(method_end) = method_end(line)? else { return Ok(()) };
     // One space and eight bytes of version may follow the longest target.
     let longest = limits.target_bytes_max.saturating_add(b" HTTP/1.1".len());
-    if rest.len() > longest {
+    if line.len() - method_end - 1 > longest {
         return Err(RequestError::TargetTooLong);
     }
     Ok(())
@@ -363,18 +390,20 @@ pub(crate) fn fields(
         return Err(FieldError::TooMany);
     }
     let base = section.as_ptr().addr();
+    let adopted_at = out.adopt(section);
     for (index, line) in lines.iter().enumerate() {
-        let name = line.name.as_bytes();
-        let name_at = name.as_ptr().addr() - base;
+        let name_at = line.name.as_ptr().addr() - base;
         // httparse ends a line at a bare LF, too; each name but the first stands behind a line's
         // end, so what precedes the names tells.
         if index > 0 && !section[..name_at].ends_with(b"\r\n") {
             return Err(FieldError::BareLf);
         }
-        if name.len() > NAME_BYTES_MAX {
+        if line.name.len() > NAME_BYTES_MAX {
             return Err(FieldError::NameTooLong);
         }
-        out.push(name, line.value);
+        let name_at = adopted_at + name_at;
+        let value_at = adopted_at + line.value.as_ptr().addr() - base;
+        out.push_within(name_at..name_at + line.name.len(), value_at..value_at + line.value.len());
     }
     let end: &[u8] = if lines.is_empty() { b"\r\n" } else { b"\r\n\r\n" };
     if section.ends_with(end) { Ok(()) } else { Err(FieldError::BareLf) }
@@ -473,9 +502,17 @@ fn connection_options(headers: &Headers) -> Result<(), FieldError> {
     if !headers.has(Known::Connection) {
         return Ok(());
     }
+    // An option takes two bytes with its comma, so a short list is not worth counting.
+    let bytes: usize = headers.all(Known::Connection).map(|value| value.len() + 1).sum();
+    if bytes <= 2 * field::CONNECTION_OPTIONS_MAX {
+        return Ok(());
+    }
     let options = headers.all(Known::Connection).flat_map(field::tokens).count();
     if options > field::CONNECTION_OPTIONS_MAX {
         return Err(FieldError::ConnectionOptions);
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! and what goes upstream.
 
 use crate::error::{HostError, TargetError};
+use crate::field::{self, ByteSet};
 use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -91,12 +92,8 @@ fn absolute(target: &[u8]) -> Result<Form<'_>, TargetError> {
 /// Browsers send `"`, `<`, `>`, `^`, `` ` ``, `{`, `|` and `}` raw, and a backslash in queries, so
 /// these pass although RFC 3986 has them encoded; nobody gives them a meaning.
 fn check_bytes(target: &[u8]) -> Result<(), TargetError> {
-    let odd = |byte: u8| !(0x21..=0x7e).contains(&byte) || matches!(byte, b'#' | b'\\');
-    // Without a branch per byte, so that it is done for many bytes at once.
-    if target.chunks(32).all(|chunk| !chunk.iter().fold(false, |any, &byte| any | odd(byte))) {
-        return Ok(());
-    }
-    why_odd(target)
+    let is_odd = |byte: u8| !(0x21..=0x7e).contains(&byte) || matches!(byte, b'#' | b'\\');
+    if field::none(target, is_odd) { Ok(()) } else { why_odd(target) }
 }
 
 #[cold]
@@ -125,17 +122,14 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
     if value.is_empty() {
         return Err(HostError::Empty);
     }
-    let port = match value {
-        [b'[', inside @ ..] => {
-            let close = memchr::memchr(b']', inside).ok_or(HostError::Malformed)?;
-            ipv6(&inside[..close], out)?;
-            &inside[close + 1..]
-        }
-        _ => {
-            let end = memchr::memchr(b':', value).unwrap_or(value.len());
-            name(&value[..end], out)?;
-            &value[end..]
-        }
+    let port = if let [b'[', inside @ ..] = value {
+        let close = memchr::memchr(b']', inside).ok_or(HostError::Malformed)?;
+        ipv6(&inside[..close], out)?;
+        &inside[close + 1..]
+    } else {
+        let end = memchr::memchr(b':', value).unwrap_or(value.len());
+        name(&value[..end], out)?;
+        &value[end..]
     };
     match port {
         [] => Ok(None),
@@ -144,30 +138,28 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
     }
 }
 
+const NAME_BYTES: ByteSet =
+    field::byte_set(b"-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
 fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
     let text = text.strip_suffix(b".").unwrap_or(text);
     if text.is_empty() || text.len() > HOST_BYTES_MAX {
         return Err(HostError::Malformed);
     }
+    let mut fits = true;
     let mut before = b'.';
     for &byte in text {
-        let fits = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => true,
-            b'.' => before != b'.',
-            _ => false,
-        };
-        if !fits {
-            return Err(HostError::Malformed);
-        }
+        fits &= NAME_BYTES[usize::from(byte)] && (byte, before) != (b'.', b'.');
         before = byte;
     }
-    if before == b'.' {
+    if !fits || before == b'.' {
         return Err(HostError::Malformed);
     }
     if ends_in_number(text) && !is_ipv4(text) {
         return Err(HostError::Malformed);
     }
-    out.extend(text.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(text);
+    out.make_ascii_lowercase();
     Ok(())
 }
 
@@ -315,5 +307,297 @@ const fn hex_value(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_one_spelling() {
+        let check = |value: &str, expected: (&str, Option<u16>)| {
+            let mut out = b"left over".to_vec();
+            let port = host(value.as_bytes(), &mut out).unwrap();
+            assert_eq!((std::str::from_utf8(&out).unwrap(), port), expected, "{value}");
+        };
+        check("a", ("a", None));
+        check("WWW.Example.COM", ("www.example.com", None));
+        check("example.com.", ("example.com", None));
+        check("a:0", ("a", Some(0)));
+        check("a:80", ("a", Some(80)));
+        check("a.:65535", ("a", Some(65535)));
+        check("a_b-c.d", ("a_b-c.d", None));
+        check("xn--mnchen-3ya.de", ("xn--mnchen-3ya.de", None));
+        check("1a.2b", ("1a.2b", None));
+        check("1.2.3.4", ("1.2.3.4", None));
+        check("1.2.3.4:5", ("1.2.3.4", Some(5)));
+        check("1.2.3.4.example", ("1.2.3.4.example", None));
+        check("0xa.example", ("0xa.example", None));
+        check("[::1]", ("[::1]", None));
+        check("[2001:DB8:0:0:0:0:0:1]:443", ("[2001:db8::1]", Some(443)));
+        check("[::ffff:1.2.3.4]", ("[::ffff:1.2.3.4]", None));
+        let longest = vec!["a".repeat(63); 4].join(".")[..HOST_BYTES_MAX].to_owned();
+        check(&longest, (&longest, None));
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        let check = |value: &[u8], reason: HostError| {
+            let found = host(value, &mut Vec::new());
+            assert_eq!(found, Err(reason), "{}", String::from_utf8_lossy(value));
+        };
+        check(b"", HostError::Empty);
+        for malformed in [
+            &b"."[..],
+            b"..",
+            b".a",
+            b"a..",
+            b"a..b",
+            b":80",
+            b"a b",
+            b" a",
+            b"a\t",
+            b"a/b",
+            b"a\\b",
+            b"a?b",
+            b"a#b",
+            b"u@a",
+            b"a,b",
+            b"a;b",
+            b"a%2eb",
+            b"a%00",
+            b"a\0",
+            b"a\xff",
+            b"m\xc3\xbcnchen",
+            b"a*",
+            b"a'b",
+            b"a(b",
+            b"[",
+            b"[]",
+            b"[::1",
+            b"::1",
+            b"[1.2.3.4]",
+            b"[::1]x",
+            b"[::1]]",
+            b"[[::1]]",
+            b"[fe80::1%25eth0]",
+            b"[fe80::1%eth0]",
+            b"[v1.a]",
+            b"[::g]",
+            b"[ ::1]",
+            b"1",
+            b"127.1",
+            b"1.2.3",
+            b"1.2.3.4.5",
+            b"1.2.3.256",
+            b"01.2.3.4",
+            b"a.1",
+            b"0x7f000001",
+            b"0x7f.0.0.0x1",
+            b"a.0x",
+            &[b'a'; HOST_BYTES_MAX + 1],
+        ] {
+            check(malformed, HostError::Malformed);
+        }
+        for port in [
+            &b"a:"[..],
+            b"u:p@a",
+            b"a:-1",
+            b"a:+1",
+            b"a:080",
+            b"a:00",
+            b"a:65536",
+            b"a:99999999999",
+            b"a:x",
+            b"a: 1",
+            b"a:1 ",
+            b"a:1:2",
+            b"[::1]:",
+            b"[::1]:0x1",
+            b"a:\xd9\xa1",
+        ] {
+            check(port, HostError::Port);
+        }
+    }
+
+    #[test]
+    fn each_byte_that_a_name_may_hold() {
+        for byte in 0..=255_u8 {
+            let allowed = byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
+            let found = host(&[b'a', byte, b'1'], &mut Vec::new());
+            // `a.1` ends in a number, and is no address.
+            assert_eq!(found.is_ok(), allowed && byte != b'.', "{byte:#x}");
+        }
+    }
+
+    #[test]
+    fn targets_have_four_forms_of_which_three_are_served() {
+        let check = |target: &[u8], expected: Result<Form<'_>, TargetError>| {
+            assert_eq!(form(target), expected, "{}", String::from_utf8_lossy(target));
+        };
+        check(b"/", Ok(Form::Origin));
+        check(b"//a/b", Ok(Form::Origin));
+        check(b"/a?b=http://c/", Ok(Form::Origin));
+        check(b"*", Ok(Form::Asterisk));
+        let absolute = |scheme, authority, path_and_query| {
+            Ok(Form::Absolute { scheme, authority, path_and_query })
+        };
+        check(b"http://a/b?c", absolute(Scheme::Http, b"a", b"/b?c"));
+        check(b"HTTPS://a:1", absolute(Scheme::Https, b"a:1", b""));
+        check(b"http://a?b/c", absolute(Scheme::Http, b"a", b"?b/c"));
+        check(b"http:///b", absolute(Scheme::Http, b"", b"/b"));
+        check(b"http://a/@b", absolute(Scheme::Http, b"a", b"/@b"));
+        check(b"", Err(TargetError::Empty));
+        check(b"a", Err(TargetError::Form));
+        check(b"a:443", Err(TargetError::Form));
+        check(b"?a", Err(TargetError::Form));
+        check(b"**", Err(TargetError::Form));
+        check(b"http:/a", Err(TargetError::Form));
+        check(b"http:a", Err(TargetError::Form));
+        check(b"ftp://a/", Err(TargetError::Scheme));
+        check(b"ws://a/", Err(TargetError::Scheme));
+        check(b"://a/", Err(TargetError::Scheme));
+        check(b"http://u@a/", Err(TargetError::UserInfo));
+        check(b"http://u:p@a/", Err(TargetError::UserInfo));
+        check(b"http://a@", Err(TargetError::UserInfo));
+    }
+
+    #[test]
+    fn each_byte_of_a_target_has_one_meaning() {
+        for byte in 0..=255_u8 {
+            let expected = match byte {
+                0..=b' ' | 0x7f => Err(TargetError::Control),
+                0x80.. => Err(TargetError::NotAscii),
+                b'#' => Err(TargetError::Fragment),
+                b'\\' => Err(TargetError::Backslash),
+                _ => Ok(Form::Origin),
+            };
+            for at in [1, 15, 16, 17, 39] {
+                let mut target = [b'a'; 40];
+                target[0] = b'/';
+                target[at] = byte;
+                assert_eq!(form(&target), expected, "{byte:#x} at {at}");
+            }
+            let with_query = [b'/', b'?', byte];
+            let expected = if byte == b'\\' { Ok(Form::Origin) } else { expected };
+            assert_eq!(form(&with_query), expected, "{byte:#x} in the query");
+        }
+    }
+
+    #[test]
+    fn paths_have_one_spelling() {
+        let check = |path: &str, expected: &str| {
+            let mut out = b"left over".to_vec();
+            let form = normalize_path(path.as_bytes(), &mut out).unwrap();
+            if path == expected {
+                assert_eq!(form, PathForm::Normal, "{path}");
+            } else {
+                assert_eq!(form, PathForm::Rewritten, "{path}");
+                assert_eq!(std::str::from_utf8(&out).unwrap(), expected, "{path}");
+            }
+            let again = normalize_path(expected.as_bytes(), &mut out);
+            assert_eq!(again, Ok(PathForm::Normal), "{path} twice");
+        };
+        for normal in [
+            "/",
+            "*",
+            "/a",
+            "/a/",
+            "//",
+            "//a",
+            "/a//b",
+            "/.a",
+            "/..a",
+            "/a.",
+            "/a..",
+            "/a/.b/..c/...",
+            "/a.b/c.d",
+            "/%20",
+            "/%2F",
+            "/a%2Fb",
+            "/%C3%BC",
+            "/%25",
+            "/%252e%252e/",
+            "/a;b=c",
+            "/%3B",
+            "/a..%2Fb",
+            "/a%2F..b",
+            "/{a}|^`\"<>",
+            "/a%5Cb",
+        ] {
+            check(normal, normal);
+        }
+        // Escapes.
+        check("/%41%7a%30%2D%2e%5F%7E", "/Az0-._~");
+        check("/%c3%bc", "/%C3%BC");
+        check("/%2f", "/%2F");
+        check("/%5c", "/%5C");
+        check("/%3f%23", "/%3F%23");
+        // Dot segments.
+        check("/.", "/");
+        check("/./", "/");
+        check("/a/.", "/a/");
+        check("/a/./b", "/a/b");
+        check("/a/..", "/");
+        check("/a/../", "/");
+        check("/a/b/..", "/a/");
+        check("/a/b/../c", "/a/c");
+        check("/a/b/../../c", "/c");
+        check("/a//../b", "/a/b");
+        check("/a/b/c/./../../g", "/a/g");
+        check("//..", "/");
+        check("//../a", "/a");
+        check("/a/%2e", "/a/");
+        check("/a/%2E%2e/b", "/b");
+        check("/a/.%2e/b", "/b");
+        check("/a/%2e./b", "/b");
+        check("/./.a", "/.a");
+    }
+
+    #[test]
+    fn paths_that_servers_read_differently_are_refused() {
+        let check = |path: &str, reason: TargetError| {
+            assert_eq!(normalize_path(path.as_bytes(), &mut Vec::new()), Err(reason), "{path}");
+        };
+        for path in ["/%", "/%a", "/a%", "/%/a", "/%g0", "/%0g", "/%%20", "/%u0041", "/% 0", "/%-1"]
+        {
+            check(path, TargetError::Escape);
+        }
+        for path in ["/%00", "/a%0Ab", "/%0d%0a", "/%1f", "/%7f", "/%09"] {
+            check(path, TargetError::EncodedControl);
+        }
+        for path in
+            ["/..", "/../", "/../a", "/a/../..", "/a/../../b", "/./..", "/%2e%2e", "/%2e%2e/a"]
+        {
+            check(path, TargetError::Climbs);
+        }
+        for path in [
+            "/..;/a",
+            "/a/..;x=y/b",
+            "/.;/a",
+            "/a/..;",
+            "/%2e%2e;/a",
+            "/a/..%2Fb",
+            "/a/..%2fb",
+            "/a/b%2F..",
+            "/a/b%2f%2e%2e%2fc",
+            "/a/..%5Cb",
+            "/a%5c..",
+            "/a/.%2Fb",
+            "/a%2F..;x",
+        ] {
+            check(path, TargetError::HiddenDots);
+        }
+        for path in ["", "a", "?", "**"] {
+            check(path, TargetError::Form);
+        }
+    }
+
+    #[test]
+    fn a_plain_path_costs_no_memory() {
+        let mut out = Vec::new();
+        assert_eq!(normalize_path(b"/static/app.0123.js", &mut out), Ok(PathForm::Normal));
+        assert_eq!(out.capacity(), 0);
     }
 }
