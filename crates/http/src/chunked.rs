@@ -517,7 +517,8 @@ mod tests {
         check(&b"1;1234\r\nx\r\n".repeat(4), Ok(()));
         check(&b"1;1234\r\nx\r\n".repeat(5), Err(ChunkError::ExtensionsTooLong));
         check(&b"1;\r\nx\r\n".repeat(21), Err(ChunkError::ExtensionsTooLong));
-        check(b"0\r\nA: b\r\nC: d\r\n\r\n", Err(FieldError::TooLarge.into()));
+        check(b"0\r\nA: bb\r\nC: dd\r\n\r\n", Ok(()));
+        check(b"0\r\nA: bb\r\nC: ddd\r\n\r\n", Err(FieldError::TooLarge.into()));
         check(b"0\r\nA:b\r\nC:d\r\n\r\n", Ok(()));
         check(b"0\r\nA:\r\nB:\r\nC:\r\n\r\n", Err(FieldError::TooMany.into()));
         check(b"0\r\nA: bbbbbbbbbbbbbb", Err(FieldError::TooLarge.into()));

@@ -588,13 +588,13 @@ fn the_scan_refuses_early() {
     early(b"CONNECT a:1 HTTP/1.1\r\n", RequestError::Connect);
     let target = [b"GET /".as_slice(), &[b'a'; 2100]].concat();
     early(&target, RequestError::TargetTooLong);
-    let fields = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'a'; 17_000]].concat();
+    let fields = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &vec![b'a'; 17_000]].concat();
     early(&fields, FieldError::TooLarge.into());
 }
 
 #[test]
 fn the_scan_names_the_target_when_all_came_at_once() {
-    let head = with_line(&[b"GET /".as_slice(), &[b'a'; 20_000], b" HTTP/1.1"].concat());
+    let head = with_line(&[b"GET /".as_slice(), &vec![b'a'; 20_000], b" HTTP/1.1"].concat());
     scan(&head, Err(RequestError::TargetTooLong));
 }
 
@@ -611,7 +611,7 @@ fn the_scan_of_a_response_refuses_early() {
     response_refused("\r\n", ResponseError::StatusLine);
     check(b"HTTP/1.1 2000 OK\r\n", Err(ResponseError::Status));
     check(b"HTTP/1.1 200 OK\n", Err(FieldError::BareLf.into()));
-    let long = [b"HTTP/1.1 200 ".as_slice(), &[b'a'; 17_000]].concat();
+    let long = [b"HTTP/1.1 200 ".as_slice(), &vec![b'a'; 17_000]].concat();
     check(&long, Err(FieldError::TooLarge.into()));
 }
 
