@@ -166,7 +166,7 @@ impl Message {
             }
             Side::Response(_) => {
                 (line.starts_with(b"HTTP/1.1 ") || line.starts_with(b"HTTP/1.0 "))
-                    && (100..=599).contains(&self.status())
+                    && (100..=999).contains(&self.status())
                     && line.get(12).is_none_or(|&byte| byte == b' ')
             }
         };

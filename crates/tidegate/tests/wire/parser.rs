@@ -60,20 +60,22 @@ struct Line<'a> {
 /// The cases of one file. The first of them has the index `base`.
 fn parse(file: &str, text: &str, base: usize) -> Vec<Result<Case, String>> {
     let mut cases: Vec<Result<Case, String>> = Vec::new();
-    let mut comment = "";
+    let mut comment = String::new();
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut heads = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
         if trimmed.starts_with('#') {
-            comment = trimmed;
+            comment.push_str(trimmed);
         } else if let Some(wire) = trimmed.strip_prefix('|') {
             let wire = wire.strip_prefix(' ').unwrap_or(wire);
             match lines.last_mut() {
                 Some(last) => last.block.get_or_insert_default().push(wire),
                 None => cases.push(Err(format!("{file}:{}: bytes before a case", number + 1))),
             }
-        } else if !trimmed.trim().is_empty() {
+        } else if trimmed.is_empty() {
+            comment.clear();
+        } else {
             let words: Vec<&str> = trimmed.split_whitespace().collect();
             if words[0] == "case" {
                 heads.push((lines.len(), std::mem::take(&mut comment)));
@@ -82,10 +84,10 @@ fn parse(file: &str, text: &str, base: usize) -> Vec<Result<Case, String>> {
             lines.push(Line { number: number + 1, words, rest, block: None });
         }
     }
-    for (position, &(first, comment)) in heads.iter().enumerate() {
+    for (position, (first, comment)) in heads.iter().enumerate() {
         let last = heads.get(position + 1).map_or(lines.len(), |next| next.0);
         let index = base + position;
-        let case = parse_case(file, comment, &lines[first..last], index);
+        let case = parse_case(file, comment, &lines[*first..last], index);
         cases.push(case.map_err(|(number, mistake)| format!("{file}:{number}: {mistake}")));
     }
     cases

@@ -141,7 +141,7 @@ pub(crate) enum Expectation {
     OriginLacks(String),
     /// The raw bytes of the origin's connections hold this nowhere.
     OriginNowhere(Vec<u8>),
-    /// The last request began, but its connection ended before it was whole.
+    /// Nothing whole: what was begun at the origin ended with its connection.
     OriginCut,
     /// Holds for the response on this stream.
     Stream(u32, Box<Expectation>),
