@@ -1,6 +1,7 @@
 //! Settings of upstream groups.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// An address and a port.
-    Address(std::net::SocketAddr),
+    Address(SocketAddr),
     /// A DNS name and a port; each address it has is a server of its own.
     Name(String, u16),
     /// A Unix stream socket.
@@ -105,6 +106,9 @@ pub struct Sticky {
     pub cookie: String,
     /// `Max-Age`; `None` ends with the browser's session.
     pub max_age: Option<Duration>,
+    /// The key behind the cookie's value; several gates in front of one group need the same. `None`
+    /// derives it from the group's name, which hides addresses only from those who do not guess.
+    pub secret: Option<String>,
 }
 
 /// What is spoken to the servers.
@@ -189,4 +193,14 @@ pub enum PeerAddress {
     Tcp(IpAddr, u16),
     /// A Unix stream socket.
     Unix(PathBuf),
+}
+
+/// `10.0.0.1:80`, `[::1]:80`, `unix:/path`: a server's name in logs, metrics and the admin API.
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerAddress::Tcp(ip, port) => SocketAddr::new(*ip, *port).fmt(formatter),
+            PeerAddress::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
 }

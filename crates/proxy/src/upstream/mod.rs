@@ -1,0 +1,30 @@
+//! Upstream groups: which server takes a request, and what is known about each.
+//!
+//! - [`group`] is what the rest of the proxy talks to: choose a server, report how it went.
+//! - [`balance`] is the choice as one worker makes it, out of [`members`], by [`schedule`] or
+//!   [`ring`] or [`sticky`] cookie.
+//! - [`server`] is the shared state of one server, [`standing`] and [`ejection`] what follows from it.
+//! - [`roster`] changes who is in a group while it runs.
+//! - [`retry`] decides on further attempts, within a [`budget`].
+//!
+//! Decisions are pure and take the time as an argument; nothing here opens a connection for a request.
+
+pub mod balance;
+pub mod budget;
+pub mod ejection;
+pub mod group;
+pub mod members;
+pub mod retry;
+mod ring;
+pub mod roster;
+mod schedule;
+pub mod server;
+pub mod standing;
+pub mod sticky;
+
+pub use balance::{Choice, HashInput, NoServer, Pick, Tier, Way, WorkerBalance};
+pub use budget::Budget;
+pub use group::{Group, Groups, Outcome};
+pub use members::{Member, Members};
+pub use retry::Failure;
+pub use server::{AtLimit, InFlight, OpenConnection, Seat, Server, ServerId};
