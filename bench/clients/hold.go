@@ -27,7 +27,7 @@ func hold(arguments []string) error {
 	path := flags.String("path", "/1k", "path of each request")
 	size := flags.Int("size", 1024, "bytes of each answer")
 	count := flags.Int("count", 10_000, "connections to hold")
-	parallel := flags.Int("parallel", 32, "requests at a time")
+	parallel := flags.Int("parallel", 4, "requests at a time; few, so that the memory of the busy does not count as that of the idle")
 	secured := flags.Bool("tls", false, "connect with TLS")
 	flags.Parse(arguments)
 

@@ -97,6 +97,9 @@ func traffic(arguments []string) error {
 	}
 	for n := range *http2 {
 		transport := run.http2Transport(n)
+		// The first request opens the connection that all the streams then find.
+		server, err := http2Exchange(transport, run.secured.host, "/body")
+		run.finished("http2", "start", "GET /body", server, err)
 		for stream := range *streams {
 			launch(func() { run.http2Client(transport, n, stream) })
 		}
@@ -153,6 +156,9 @@ func (run *trafficRun) finished(protocol, phase, request, server string, err err
 			Error: err.Error(), At: time.Since(run.start).Seconds(),
 		})
 		return
+	}
+	if protocol == "websocket" {
+		return // a tunnel stays with the server it was opened to
 	}
 	if run.result.Served[phase] == nil {
 		run.result.Served[phase] = map[string]int{}

@@ -175,8 +175,12 @@ def _run_memory(name: str, options: Options, secured: bool, bar_kib: float) -> N
 
 
 def _memory_of(contestant: Contestant, secured: bool) -> dict:
-    """PSS before and after, once the server has warmed up under load."""
-    loads.Wrk("/1k", secured=secured, seconds=1).run(contestant)
+    """PSS before and after, once the server has set up what it sets up late.
+
+    The warm-up is a single connection: what a wider one leaves freed but kept would take the idle
+    connections in, and they would seem to cost less.
+    """
+    loads.Wrk("/1k", secured=secured, seconds=1, connections=1).run(contestant)
     time.sleep(QUIET_S)
     before = accounting.pss_bytes(contestant.pid)
     with holding(contestant, MEMORY_CONNECTIONS, secured) as holder:

@@ -4,6 +4,7 @@ A ratio is formed within each round and the median of those is the figure. Where
 compared with several references, the best of each round counts: the strictest reading.
 """
 
+import json
 import statistics
 import time
 from collections.abc import Callable
@@ -111,6 +112,21 @@ def _logged(contestant: Contestant, before: int, work: Work) -> int | None:
         pause_s=0.5,
     )
     return contestant.log_lines() - before
+
+
+def unlike(negotiated: dict[str, dict], rounds: list[dict[str, Turn]]) -> list[str]:
+    """What contestants negotiated differently: figures of different ciphers are not compared unsaid."""
+    found = []
+    if len({json.dumps(one, sort_keys=True) for one in negotiated.values()}) > 1:
+        found.append(f"probe: {negotiated}")
+    for turns in rounds:
+        chosen = {label: turn.work.detail.get("negotiated") for label, turn in turns.items()}
+        # Where it is a count of connections, only the kinds matter.
+        kinds = {label: sorted(map(str, one.items() if "Cipher" in one else one)) for label, one in chosen.items() if one}
+        if len({tuple(kind) for kind in kinds.values()}) > 1:
+            found.append(f"load: {kinds}")
+            break
+    return found
 
 
 def medians(rounds: list[dict[str, Turn]]) -> dict[str, dict[str, float]]:

@@ -28,6 +28,9 @@ class Comparison:
         ratios = [ratio for entry in self.ratios if (ratio := entry.of(measured))]
         for ratio in ratios:
             results.say_ratio(ratio)
+        unlike = rounds.unlike(negotiated, measured)
+        for difference in unlike:
+            results.say(f"  NOT ALIKE: {difference}")
         results.keep(
             options.directory,
             name,
@@ -37,6 +40,7 @@ class Comparison:
                 "summary": rounds.medians(measured),
                 "ratios": ratios,
                 "negotiated": negotiated,
+                "unlike": unlike,
                 "rounds": [[turn.record() for turn in turns.values()] for turns in measured],
             },
             contestants,
@@ -73,6 +77,7 @@ COMPARISONS = {
     "proxied-62k": Comparison(
         "62 KB proxied over 50 keep-alive connections, metrics on, access log off",
         (
+            ("nginx-default", Program.NGINX, Setup(nginx_buffers="")),
             NGINX,
             (
                 "nginx-large",
@@ -85,7 +90,7 @@ COMPARISONS = {
             TIDEGATE,
         ),
         Wrk("/62k"),
-        against_peers("nginx", "nginx-large", "haproxy", "haproxy-large", "haproxy-splice", bar=0.85),
+        against_peers("nginx-default", "nginx", "nginx-large", "haproxy", "haproxy-large", "haproxy-splice", bar=0.85),
     ),
     "tls-handshake": Comparison(
         "full TLS 1.3 handshakes, ECDSA P-256, X25519, each with one fixed answer",
