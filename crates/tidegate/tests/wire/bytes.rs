@@ -6,7 +6,7 @@ const SHOWN_MAX: usize = 3_000;
 /// The names a case's text may use.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
-    /// `$host`: the host of the case's own site.
+    /// `$host`: the host of the case's own site; always ten bytes, so that lengths can be written.
     pub host: String,
     /// `$id`: the marker by which the default origin tells cases apart.
     pub id: String,

@@ -115,7 +115,7 @@ fn parse_case(
         index,
         place: format!("{file}:{}", head.number),
         name: head.rest.to_owned(),
-        names: Names { host: format!("c{index}.test"), id: format!("c{index}") },
+        names: Names { host: format!("c{index:04}.test"), id: format!("c{index:04}") },
         methods: Vec::new(),
         afterwards: Afterwards::Probe,
         patience: PATIENCE,
