@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from . import idle, machine, results, survive
+from . import idle, machine, results, survive, tables
 from .contestants import tidegate_binary
 from .processes import Failed
 from .scenarios import COMPARISONS
@@ -26,15 +26,24 @@ def main(arguments: list[str]) -> int:
         description="Measure the gate beside nginx and HAProxy. The gate is taken from TIDEGATE_BIN, "
         "or target/release/tidegate; without it only the peers are measured.",
     )
-    parser.add_argument("scenario", nargs="+", choices=["all", *SCENARIOS], metavar="scenario", help=", ".join(["all", *SCENARIOS]))
+    parser.add_argument(
+        "scenario",
+        nargs="+",
+        choices=["all", "figures", *SCENARIOS],
+        metavar="scenario",
+        help="all, figures (a table of the newest results), or any of " + ", ".join(SCENARIOS),
+    )
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds of each contestant (5)")
     parser.add_argument("--results", type=Path, default=machine.BENCH / "results", help="where raw results go")
     options = parser.parse_args(arguments)
 
+    if options.scenario == ["figures"]:
+        results.say(tables.figures(options.results, SCENARIOS))
+        return 0
     machine.prepare()
     if not tidegate_binary().exists():
         results.say("The gate has not been built: measuring its peers only.")
-    names = list(SCENARIOS) if "all" in options.scenario else options.scenario
+    names = list(SCENARIOS) if "all" in options.scenario else [name for name in options.scenario if name in SCENARIOS]
     failed = []
     for name in names:
         results.say(f"{name}:")

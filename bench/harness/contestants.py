@@ -122,7 +122,9 @@ class Contestant:
         for secured in (False, True):
             for path in origin.BODIES:
                 connection = self._connection(secured)
-                connection.request("GET", path, headers={"Host": self.hosts()[-1]})
+                # Over TLS the host must be the one that SNI named.
+                host = HOST if secured else self.hosts()[-1]
+                connection.request("GET", path, headers={"Host": host})
                 answer = connection.getresponse()
                 if (answer.status, answer.read()) != (200, origin.body(path)):
                     raise Failed(f"{self.label} answers {path} wrongly: status {answer.status}")

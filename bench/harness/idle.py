@@ -98,7 +98,7 @@ def run_load_beside(name: str, options: Options) -> None:
         name,
         {
             "title": f"1 KB proxied over 50 connections while {BESIDE_CONNECTIONS} idle ones are held, against none held",
-            "unit": "microseconds of CPU time of the server per request",
+            "unit": f"µs CPU per {load.unit}",
             "summary": rounds.medians(measured),
             "ratios": ratios,
             "new_clients_under_load": waits,
@@ -165,7 +165,7 @@ def _run_memory(name: str, options: Options, secured: bool, bar_kib: float) -> N
         name,
         {
             "title": f"memory of {MEMORY_CONNECTIONS} idle keep-alive connections after one request each",
-            "unit": "KiB of PSS per connection",
+            "unit": "KiB PSS per connection",
             "bar": bar_kib,
             "summary": summary,
             "rounds": measured,

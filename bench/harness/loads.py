@@ -38,6 +38,7 @@ class Wrk:
     seconds: int = 4
     rotate_hosts: bool = False
     proxied: bool = True
+    unit: str = "request"
 
     def run(self, contestant: Contestant) -> Work:
         scheme, address = ("https", contestant.tls) if self.secured else ("http", contestant.plain)
@@ -73,6 +74,7 @@ class H2load:
     connections: int = 10
     streams: int = 32
     proxied: bool = True
+    unit: str = "request"
 
     def run(self, contestant: Contestant) -> Work:
         command = [
@@ -101,6 +103,7 @@ class Handshakes:
     concurrency: int = 16
     seconds: int = 4
     proxied: bool = False
+    unit: str = "handshake"
 
     def run(self, contestant: Contestant) -> Work:
         command = [

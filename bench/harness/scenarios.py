@@ -36,7 +36,7 @@ class Comparison:
             name,
             {
                 "title": self.title,
-                "unit": "microseconds of CPU time of the server per request or handshake",
+                "unit": f"µs CPU per {self.load.unit}",
                 "summary": rounds.medians(measured),
                 "ratios": ratios,
                 "negotiated": negotiated,

@@ -84,7 +84,7 @@ def run(name: str, options: Options) -> None:
             if gate:
                 gate.stop()
     verdict = judge(said, ledger)
-    results.keep(options.directory, name, {"title": __doc__.splitlines()[0], **verdict, "clients": said}, [])
+    results.keep(options.directory, name, {"title": __doc__.splitlines()[0], "unit": "requests", **verdict, "clients": said}, [])
     if verdict["faults"]:
         raise Failed("\n  ".join(["the run was not survived:", *verdict["faults"][:20]]))
 
