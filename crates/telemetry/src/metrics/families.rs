@@ -58,7 +58,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "tidegate_request_bytes_total",
         kind: Kind::Counter,
-        unit: "",
+        unit: "bytes",
         labels: PLACE,
         help: "Bytes from clients, heads and bodies, without TLS.",
         samples: |all, out| {
@@ -70,7 +70,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "tidegate_response_bytes_total",
         kind: Kind::Counter,
-        unit: "",
+        unit: "bytes",
         labels: PLACE,
         help: "Bytes to clients, heads and bodies, without TLS.",
         samples: |all, out| {
@@ -350,7 +350,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "tidegate_upstream_received_bytes_total",
         kind: Kind::Counter,
-        unit: "",
+        unit: "bytes",
         labels: TARGET,
         help: "Bytes from a server, without TLS.",
         samples: |all, out| {
@@ -362,7 +362,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "tidegate_upstream_sent_bytes_total",
         kind: Kind::Counter,
-        unit: "",
+        unit: "bytes",
         labels: TARGET,
         help: "Bytes to a server, without TLS.",
         samples: |all, out| {
@@ -463,7 +463,7 @@ const FAMILIES: &[Family] = &[
     Family {
         name: "tidegate_log_written_bytes_total",
         kind: Kind::Counter,
-        unit: "",
+        unit: "bytes",
         labels: &["log"],
         help: "Bytes written to access logs.",
         samples: |all, out| {
@@ -692,4 +692,24 @@ pub fn reference() -> String {
     values("Values of `end`", &StreamEnd::ALL.map(|end| (end.as_str(), end.doc())));
     values("Values of `state`", &ServerState::ALL.map(|state| (state.as_str(), state.doc())));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions() {
+        for (index, family) in FAMILIES.iter().enumerate() {
+            let name = family.name;
+            let same = FAMILIES.iter().position(|other| other.name == name);
+            assert_eq!(same, Some(index), "{name} is declared twice");
+            assert_eq!(family.kind == Kind::Counter, name.ends_with("_total"), "{name}");
+            let base = name.trim_end_matches("_total");
+            for unit in ["seconds", "bytes"] {
+                assert_eq!(family.unit == unit, base.ends_with(unit), "{name}");
+            }
+            assert!(family.help.ends_with('.') && !family.help.contains(['\\', '\n']), "{name}");
+        }
+    }
 }

@@ -1,0 +1,401 @@
+//! The table of fields: each declared once, with its name, unit, meaning, example and source.
+//!
+//! Templates and JSON formats name fields from here; `docs/logs.md` lists them. A log's privacy is
+//! applied by [`Line`], which is the only way to a request's text.
+
+use super::privacy::{AddressPrivacy, Keep, Privacy};
+use super::value::Value;
+use super::view::LogView;
+use crate::record::{Handshake, Phase, Record, Side, Tls, UpstreamConnection};
+
+/// What a line is made of, as far as its log may tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    record: &'a Record,
+    view: &'a LogView<'a>,
+    privacy: &'a Privacy,
+}
+
+/// A field of log lines.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    /// `ms`, `s` or `bytes`; empty where there is none.
+    pub(super) unit: &'static str,
+    pub(super) example: &'static str,
+    pub(super) doc: &'static str,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Of(for<'a> fn(&Line<'a>) -> Value<'a>),
+    Phase(Phase),
+}
+
+impl Field {
+    /// The field called `name`.
+    pub(super) fn named(name: &str) -> Option<&'static Field> {
+        FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// The field's value in a line.
+    #[inline]
+    pub(super) fn value<'a>(&self, line: &Line<'a>) -> Value<'a> {
+        match self.source {
+            Source::Of(value) => value(line),
+            Source::Phase(phase) => line.phase(phase),
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(record: &'a Record, view: &'a LogView<'a>, privacy: &'a Privacy) -> Line<'a> {
+        Line { record, view, privacy }
+    }
+
+    /// The wall time of the request's first byte.
+    fn began_millis(&self) -> u64 {
+        let took = self.nanos(Phase::Total).unwrap_or(0) / 1_000_000;
+        self.record.unix_millis.saturating_sub(took)
+    }
+
+    #[inline]
+    fn nanos(&self, phase: Phase) -> Option<u64> {
+        self.record.phase(phase).map(crate::clock::nanos)
+    }
+
+    #[inline]
+    fn phase(&self, phase: Phase) -> Value<'a> {
+        self.nanos(phase).map_or(Value::Absent, Value::Millis)
+    }
+
+    fn address(&self, address: Option<std::net::IpAddr>) -> Value<'a> {
+        Value::Address(self.privacy.address.show(address))
+    }
+
+    fn query(&self) -> &'a [u8] {
+        match self.privacy.query {
+            Keep::Yes => self.view.query,
+            Keep::No => b"",
+        }
+    }
+
+    /// A URI from a header, without its query where the log does not keep queries.
+    fn reference(&self, uri: &'a [u8]) -> &'a [u8] {
+        match self.privacy.query {
+            Keep::Yes => uri,
+            // The fragment goes too: what follows `#` is no path either.
+            Keep::No => uri.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or(b""),
+        }
+    }
+
+    fn referer(&self) -> &'a [u8] {
+        match self.privacy.referer {
+            Keep::Yes => self.reference(self.view.referer),
+            Keep::No => b"",
+        }
+    }
+
+    fn user_agent(&self) -> &'a [u8] {
+        match self.privacy.user_agent {
+            Keep::Yes => self.view.user_agent,
+            Keep::No => b"",
+        }
+    }
+
+    /// Text that names a person as an address does.
+    fn personal(&self, text: &'a [u8]) -> &'a [u8] {
+        match self.privacy.address {
+            AddressPrivacy::Keep => text,
+            AddressPrivacy::Drop | AddressPrivacy::Truncate | AddressPrivacy::Hash(_) => b"",
+        }
+    }
+}
+
+fn some(number: u64) -> Value<'static> {
+    if number == 0 { Value::Absent } else { Value::Number(number) }
+}
+
+const fn field(
+    name: &'static str,
+    unit: &'static str,
+    example: &'static str,
+    doc: &'static str,
+    value: for<'a> fn(&Line<'a>) -> Value<'a>,
+) -> Field {
+    Field { name, unit, example, doc, source: Source::Of(value) }
+}
+
+const fn phase(name: &'static str, phase: Phase, example: &'static str) -> Field {
+    Field { name, unit: "ms", example, doc: phase.doc(), source: Source::Phase(phase) }
+}
+
+/// All fields.
+pub(super) static FIELDS: &[Field] = &[
+    // When and which.
+    field(
+        "time",
+        "",
+        "2026-03-01T12:00:00.123Z",
+        "When the request's first byte came, in UTC (RFC 3339).",
+        |line| Value::TimeIso(line.began_millis()),
+    ),
+    field(
+        "time_end",
+        "",
+        "2026-03-01T12:00:00.140Z",
+        "When the request ended, in UTC (RFC 3339).",
+        |line| Value::TimeIso(line.record.unix_millis),
+    ),
+    field(
+        "time_clf",
+        "",
+        "01/Mar/2026:12:00:00 +0000",
+        "When the request's first byte came, in the form of the common log format.",
+        |line| Value::TimeClf(line.began_millis()),
+    ),
+    field(
+        "time_unix",
+        "s",
+        "1772366400.123",
+        "When the request's first byte came, in seconds since 1970.",
+        |line| Value::TimeUnix(line.began_millis()),
+    ),
+    field(
+        "request_id",
+        "",
+        "0001065f2c9a8b01",
+        "The request's id, unique over workers and restarts.",
+        |line| Value::Id(line.record.id),
+    ),
+    field("forwarded_id", "", "7f3d2c", "The request id that a trusted proxy sent.", |line| {
+        Value::Text(line.view.forwarded_id)
+    }),
+    field("worker", "", "1", "The worker that served it.", |line| {
+        Value::Number(line.record.id.worker().into())
+    }),
+    // Who.
+    field(
+        "client_addr",
+        "",
+        "192.0.2.7",
+        "The client's address, or what the log's privacy leaves of it.",
+        |line| line.address(line.view.client_addr),
+    ),
+    field(
+        "client_port",
+        "",
+        "52110",
+        "The client's port; only where addresses are kept.",
+        |line| match line.privacy.address {
+            AddressPrivacy::Keep => some(line.view.client_port.into()),
+            _ => Value::Absent,
+        },
+    ),
+    field(
+        "peer_addr",
+        "",
+        "10.0.0.2",
+        "The address that connected, which may be a trusted proxy; treated like `client_addr`.",
+        |line| line.address(line.view.peer_addr),
+    ),
+    field("listener", "", "[::]:443", "The listener that accepted the connection.", |line| {
+        Value::Text(line.view.listener.as_bytes())
+    }),
+    field("referer", "", "https://example.org/", "The `Referer` header.", |line| {
+        Value::Text(line.referer())
+    }),
+    field("user_agent", "", "curl/8.5.0", "The `User-Agent` header.", |line| {
+        Value::Text(line.user_agent())
+    }),
+    // What was asked.
+    field("scheme", "", "https", "`http` or `https`.", |line| {
+        Value::Text(line.view.scheme.as_bytes())
+    }),
+    field("protocol", "", "HTTP/1.1", "The protocol towards the client.", |line| {
+        Value::Token(line.record.protocol.as_str())
+    }),
+    field("method", "", "GET", "The method.", |line| Value::Text(line.view.method)),
+    field("host", "", "shop.example", "The host asked for, without port.", |line| {
+        Value::Text(line.view.host)
+    }),
+    field("path", "", "/cart", "The path as received, without query.", |line| {
+        Value::Text(line.view.path)
+    }),
+    field("query", "", "id=7", "The query, without its question mark.", |line| {
+        Value::Text(line.query())
+    }),
+    field("uri", "", "/cart?id=7", "Path and query.", |line| {
+        Value::Uri(line.view.path, line.query())
+    }),
+    field(
+        "request_line",
+        "",
+        "GET /cart?id=7 HTTP/1.1",
+        "Method, path, query and protocol.",
+        |line| {
+            let protocol = line.record.protocol.as_str();
+            Value::RequestLine(line.view.method, line.view.path, line.query(), protocol)
+        },
+    ),
+    // What came of it.
+    field("status", "", "200", "The status sent to the client; absent if none was.", |line| {
+        some(line.record.status.into())
+    }),
+    field("upstream_status", "", "200", "The status that came from the server.", |line| {
+        some(line.record.upstream_status.into())
+    }),
+    field("outcome", "", "served", "How it ended; see the table below.", |line| {
+        Value::Token(line.record.outcome.as_str())
+    }),
+    field("timed_out", "", "connect", "The phase that took too long, if one did.", |line| {
+        line.record.outcome.timed_out().map_or(Value::Absent, |phase| Value::Token(phase.as_str()))
+    }),
+    field(
+        "side",
+        "",
+        "upstream",
+        "Whose doing it was, if it went wrong: `downstream`, `upstream` or `gate`.",
+        |line| match line.record.side {
+            Side::None => Value::Absent,
+            side => Value::Token(side.as_str()),
+        },
+    ),
+    field("reason", "", "head_too_large", "The code of what went wrong.", |line| {
+        Value::Text(line.record.reason.as_bytes())
+    }),
+    field("content_type", "", "text/html", "The response's `Content-Type`.", |line| {
+        Value::Text(line.view.content_type)
+    }),
+    field(
+        "location",
+        "",
+        "https://shop.example/",
+        "The response's `Location`; without its query where queries are not kept.",
+        |line| Value::Text(line.reference(line.view.location)),
+    ),
+    // Where.
+    field("site", "", "shop", "The site's name.", |line| Value::Text(line.view.site.as_bytes())),
+    field("route", "", "/cart", "The route's name.", |line| {
+        Value::Text(line.view.route.as_bytes())
+    }),
+    field("group", "", "app", "The upstream group's name.", |line| {
+        Value::Text(line.view.group.as_bytes())
+    }),
+    field("server", "", "app-1:8080", "The server of the last attempt, as configured.", |line| {
+        Value::Text(line.view.server.as_bytes())
+    }),
+    field("upstream_addr", "", "10.0.1.7:8080", "The address connected to.", |line| {
+        Value::Text(line.view.upstream_addr.as_bytes())
+    }),
+    field(
+        "upstream_connection",
+        "",
+        "reused",
+        "`fresh` or `reused`; absent if no server was reached.",
+        |line| Value::Token(line.record.connection.as_str()),
+    ),
+    field("retries", "", "0", "Attempts after the first, where a server was asked.", |line| {
+        let record = line.record;
+        if record.connection == UpstreamConnection::None && record.retries == 0 {
+            Value::Absent
+        } else {
+            Value::Number(record.retries.into())
+        }
+    }),
+    // How much.
+    field("bytes_in", "bytes", "412", "From the client: head and body.", |line| {
+        Value::Number(line.record.bytes.head_in + line.record.bytes.body_in)
+    }),
+    field("bytes_out", "bytes", "5310", "To the client: head and body.", |line| {
+        Value::Number(line.record.bytes.head_out + line.record.bytes.body_out)
+    }),
+    field("body_bytes_in", "bytes", "0", "The request's body.", |line| {
+        Value::Number(line.record.bytes.body_in)
+    }),
+    field("body_bytes_out", "bytes", "5120", "The response's body.", |line| {
+        Value::Number(line.record.bytes.body_out)
+    }),
+    field(
+        "body_bytes_clf",
+        "bytes",
+        "5120",
+        "The response's body; absent if empty, as in the common log format.",
+        |line| some(line.record.bytes.body_out),
+    ),
+    field("upstream_bytes_in", "bytes", "5301", "From the server.", |line| {
+        Value::Number(line.record.bytes.up_in)
+    }),
+    field("upstream_bytes_out", "bytes", "498", "To the server.", |line| {
+        Value::Number(line.record.bytes.up_out)
+    }),
+    // How long.
+    phase("duration_ms", Phase::Total, "17.204"),
+    field(
+        "request_time",
+        "s",
+        "0.017",
+        "From the first byte of the request to its end, in seconds as nginx writes it.",
+        |line| line.nanos(Phase::Total).map_or(Value::Absent, Value::Seconds),
+    ),
+    phase("accept_ms", Phase::Accept, "0.301"),
+    phase("tls_ms", Phase::Tls, "1.922"),
+    phase("head_read_ms", Phase::HeadRead, "0.004"),
+    phase("request_body_ms", Phase::RequestBody, "2.310"),
+    phase("routing_ms", Phase::Routing, "0.002"),
+    phase("admission_ms", Phase::Admission, "0.000"),
+    phase("inspection_ms", Phase::Inspection, "0.081"),
+    phase("look_up_ms", Phase::LookUp, "0.001"),
+    phase("pool_wait_ms", Phase::PoolWait, "0.000"),
+    phase("connect_ms", Phase::Connect, "0.412"),
+    phase("upstream_tls_ms", Phase::UpstreamTls, "2.204"),
+    phase("first_byte_ms", Phase::FirstByte, "14.820"),
+    phase("upstream_head_ms", Phase::UpstreamHead, "0.003"),
+    phase("body_ms", Phase::Body, "1.107"),
+    phase("write_ms", Phase::Write, "1.120"),
+    // TLS.
+    field("tls_version", "", "TLSv1.3", "The TLS version; absent without TLS.", |line| {
+        Value::Token(line.record.tls.as_str())
+    }),
+    field("tls_cipher", "", "TLS13_AES_128_GCM_SHA256", "The cipher suite.", |line| {
+        Value::Text(line.view.tls_cipher.as_bytes())
+    }),
+    field("tls_session", "", "resumed", "`full` or `resumed`; absent without TLS.", |line| match (
+        line.record.tls,
+        line.record.handshake,
+    ) {
+        (Tls::None, _) => Value::Absent,
+        (_, handshake @ (Handshake::Full | Handshake::Resumed)) => Value::Token(handshake.as_str()),
+    }),
+    field("sni", "", "shop.example", "The server name in the TLS handshake.", |line| {
+        Value::Text(line.view.sni.as_bytes())
+    }),
+    field(
+        "tls_client_subject",
+        "",
+        "CN=till-7",
+        "The subject of the client's certificate; only where addresses are kept.",
+        |line| Value::Text(line.personal(line.view.tls_client_subject.as_bytes())),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_say_their_unit() {
+        for (index, field) in FIELDS.iter().enumerate() {
+            let same = FIELDS.iter().position(|other| other.name == field.name);
+            assert_eq!(same, Some(index), "{}", field.name);
+            assert_eq!(field.unit == "ms", field.name.ends_with("_ms"), "{}", field.name);
+            assert!(!field.example.is_empty() && field.doc.ends_with('.'), "{}", field.name);
+        }
+        for phase in Phase::ALL {
+            let of_phase =
+                |field: &&Field| matches!(field.source, Source::Phase(other) if other == phase);
+            assert_eq!(FIELDS.iter().filter(of_phase).count(), 1, "{phase:?}");
+        }
+    }
+}
