@@ -176,7 +176,8 @@ pub fn persist_response(response: &Response, body: Body) -> Persist {
 /// Whether the client waits for a 100 before it sends its body.
 ///
 /// HTTP/1.0 has no expectations, and a request without a body has nothing to wait for (RFC 9110,
-/// section 10.1.1). An unknown expectation is refused with 417.
+/// section 10.1.1). An unknown expectation is refused with 417. Over HTTP/2, a request need not
+/// declare its body; there the answer holds for those that do.
 pub fn expects_continue(request: &Request) -> Result<Expectation, RequestError> {
     let headers = &request.headers;
     if !headers.has(Known::Expect) || request.version == Version::Http10 {
@@ -198,10 +199,14 @@ pub fn expects_continue(request: &Request) -> Result<Expectation, RequestError> 
 /// 7.8).
 ///
 /// Only what is allowed is ever passed on, and alone. `h2c` never is: it would hide what follows
-/// from us. Nor does a request with a body switch, as its body would end in another protocol.
+/// from us. Nor does anything but a `GET` without a body switch: that is all WebSocket knows (RFC
+/// 6455, section 4.1), and a body would end in another protocol.
 pub fn upgrade<'a>(request: &'a Request, allowed: &[&[u8]]) -> Option<&'a [u8]> {
     let headers = &request.headers;
-    if !headers.has(Known::Upgrade) || request.version != Version::Http11 {
+    if !headers.has(Known::Upgrade)
+        || request.version != Version::Http11
+        || request.method != Method::Get
+    {
         return None;
     }
     if headers.has(Known::TransferEncoding)
@@ -520,6 +525,9 @@ mod tests {
             ..request(&[connection, ("Upgrade", "websocket")])
         };
         assert_eq!(upgrade(&old, &[b"websocket"]), None);
+        let post =
+            Request { method: Method::Post, ..request(&[connection, ("Upgrade", "websocket")]) };
+        assert_eq!(upgrade(&post, &[b"websocket"]), None);
     }
 
     #[test]

@@ -110,7 +110,8 @@ pub struct Request {
     pub version: Version,
     /// `scheme` of an absolute-form target or of HTTP/2's `:scheme`; empty for origin-form.
     pub scheme: Vec<u8>,
-    /// The host it asks for, in lower case, without port; an IPv6 address keeps its brackets.
+    /// The host it asks for, in its one spelling (see [`crate::target::host`]), without port; an
+    /// IPv6 address keeps its brackets.
     /// From the target if that is absolute, else from `Host` (RFC 9112, section 3.2.2). Empty where
     /// an HTTP/1.0 request names none.
     pub host: Vec<u8>,

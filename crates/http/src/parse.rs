@@ -76,16 +76,12 @@ impl HeadScan {
         input: &[u8],
         limits: &HeadLimits,
     ) -> Result<Option<usize>, RequestError> {
-        match self.advance(input, limits) {
-            Ok(Some(end)) => return Ok(Some(end)),
-            Ok(None) => self.judge_request_line(input, limits)?,
+        let found = self.advance(input, limits);
+        if !matches!(found, Ok(Some(_))) {
             // What is wrong with the first line tells more than what comes of it later on.
-            Err(reason) => {
-                self.judge_request_line(input, limits)?;
-                return Err(reason.into());
-            }
+            self.judge_request_line(input, limits)?;
         }
-        Ok(None)
+        Ok(found?)
     }
 
     /// Looks for the end of a response head: the number of its bytes, final empty line included.
@@ -96,15 +92,11 @@ impl HeadScan {
         input: &[u8],
         limits: &HeadLimits,
     ) -> Result<Option<usize>, ResponseError> {
-        match self.advance(input, limits) {
-            Ok(Some(end)) => return Ok(Some(end)),
-            Ok(None) => self.judge_status_line(input)?,
-            Err(reason) => {
-                self.judge_status_line(input)?;
-                return Err(reason.into());
-            }
+        let found = self.advance(input, limits);
+        if !matches!(found, Ok(Some(_))) {
+            self.judge_status_line(input)?;
         }
-        Ok(None)
+        Ok(found?)
     }
 
     fn judge_request_line(
@@ -374,8 +366,13 @@ pub(crate) fn fields(
     let mut few = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
     let mut many;
     let parsed = match httparse::parse_headers(section, &mut few) {
-        Err(httparse::Error::TooManyHeaders) if fields_max > FIELDS_ON_STACK => {
-            many = vec![httparse::EMPTY_HEADER; fields_max];
+        Err(httparse::Error::TooManyHeaders) => {
+            // Each field has a line, and so has the end.
+            let lines = memchr::memchr_iter(b'\n', section).count();
+            if lines > fields_max.saturating_add(1) {
+                return Err(FieldError::TooMany);
+            }
+            many = vec![httparse::EMPTY_HEADER; lines];
             httparse::parse_headers(section, &mut many)
         }
         parsed => parsed,
@@ -383,7 +380,6 @@ pub(crate) fn fields(
     let lines = match parsed {
         Ok(httparse::Status::Complete((length, lines))) if length == section.len() => lines,
         Ok(_) => return Err(FieldError::Incomplete),
-        Err(httparse::Error::TooManyHeaders) => return Err(FieldError::TooMany),
         Err(_) => return Err(why_refused(section)),
     };
     if lines.len() > fields_max {

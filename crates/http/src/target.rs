@@ -197,7 +197,7 @@ fn port(digits: &[u8]) -> Result<u16, HostError> {
 /// Whether a path was in its normal form already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathForm {
-    /// It was; the output is left alone.
+    /// It was; the path itself is to be used, and the output holds nothing of meaning.
     Normal,
     /// It was not; the output holds the normal form.
     Rewritten,

@@ -339,6 +339,17 @@ fn a_small_limit_of_fields_is_a_limit_too() {
 }
 
 #[test]
+fn thousands_of_fields_are_read_where_they_are_allowed() {
+    let limits = HeadLimits { head_bytes_max: 256 * 1024, fields_max: 5001, ..LIMITS };
+    let lines = "Cookie: a\r\n".repeat(5000);
+    let mut out = Request::new();
+    request(&with_fields(lines.as_bytes()), &limits, &mut out).unwrap();
+    assert_eq!(out.headers.all(Known::Cookie).count(), 5000);
+    let error = request(&with_fields((lines + "A: b\r\n").as_bytes()), &limits, &mut out);
+    assert_eq!(error, Err(FieldError::TooMany.into()));
+}
+
+#[test]
 fn fields_beyond_the_stack_are_read_in_order() {
     let lines: Vec<String> = (0..60).map(|index| format!("X-{index}: {index}\r\n")).collect();
     let request = read_request(with_fields(lines.concat().as_bytes())).unwrap();
