@@ -543,6 +543,8 @@ mod tests {
             if HOP_BY_HOP & known.bit() == 0 {
                 let name = known.name();
                 assert_eq!(passed(&[("Connection", name), (name, "1")]), [name]);
+                let beside_another = format!("x-a, {name}");
+                assert_eq!(passed(&[("Connection", &beside_another), (name, "1")]), [name]);
             }
         }
         let fields = [("Connection", "x-forwarded-prefix, x-a"), ("X-Forwarded-Prefix", "/")];

@@ -569,6 +569,26 @@ fn the_preface_of_http2_is_seen_in_any_split() {
 }
 
 #[test]
+fn the_scan_never_looks_back() {
+    let head = with_fields(b"A: b\r\n");
+    let mut scan = HeadScan::default();
+    for len in 0..head.len() {
+        assert_eq!(scan.find_request(&head[..len], &LIMITS), Ok(None));
+        assert_eq!(scan.scanned, len);
+    }
+}
+
+#[test]
+fn the_scan_waits_where_all_may_still_be_well() {
+    // Half of the empty line that a caller may skip.
+    scan(b"\r", Ok(None));
+    scan(b"GET\r", Ok(None));
+    let longest = [b"GET /", "a".repeat(LIMITS.target_bytes_max - 1).as_bytes()].concat();
+    scan(&[&longest, &b" HTTP/1.1\r"[..]].concat(), Ok(None));
+    scan(&[&longest, &b" HTTP/1.1\r\n"[..]].concat(), Ok(None));
+}
+
+#[test]
 fn the_scan_stops_at_the_first_head() {
     let pipelined = [with_fields(b"A: b\r\n"), with_fields(b"B: c\r\n")].concat();
     let mut scan = HeadScan::default();
