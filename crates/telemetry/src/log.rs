@@ -6,7 +6,7 @@
 //! [`LogWriter`]'s thread does all writing. What a log may tell of people ([`Privacy`]) is decided
 //! where a value is taken, so formats cannot get around it.
 //!
-//! Fields are declared once, in [`field`]; `docs/logs.md` is their [`reference()`].
+//! Fields are declared once, in `field`; `docs/logs.md` is their [`reference()`].
 
 mod buffers;
 mod escape;

@@ -5,7 +5,7 @@
 //! Names of the configuration become small numbers ([`Label`]) when a plan is made, so nothing is
 //! looked up by text while requests run, and every label set has a bound.
 //!
-//! Each metric is declared once, in [`families`]; the exposition and `docs/metrics.md` come from
+//! Each metric is declared once, in `families`; the exposition and `docs/metrics.md` come from
 //! there.
 
 mod block;
@@ -92,7 +92,10 @@ impl Metrics {
         &self.control
     }
 
-    /// The writer for worker number `worker`; the control thread may take one too.
+    /// The number that the control thread counts under, where it takes a writer of its own.
+    pub const CONTROL: u16 = u16::MAX;
+
+    /// The writer for worker number `worker`.
     ///
     /// A worker that follows another of the same number goes on with its counters.
     pub fn worker(&self, worker: u16) -> Worker {

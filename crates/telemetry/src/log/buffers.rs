@@ -72,7 +72,10 @@ impl WorkerLogs {
 
         let lines = &mut self.buffers[at].lines;
         if lines.capacity() == 0 {
-            *lines = self.spare.try_recv().unwrap_or_default();
+            // One that grew for extraordinary lines is not kept.
+            let spare = self.spare.try_recv().ok();
+            let spare = spare.filter(|buffer| buffer.capacity() <= 4 * self.buffer_bytes);
+            *lines = spare.unwrap_or_default();
             lines.reserve(self.buffer_bytes + LINE_BYTES_USUAL);
         }
         let line = Line::new(record, view, &log.settings.privacy);

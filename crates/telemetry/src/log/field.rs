@@ -56,18 +56,13 @@ impl<'a> Line<'a> {
 
     /// The wall time of the request's first byte.
     fn began_millis(&self) -> u64 {
-        let took = self.nanos(Phase::Total).unwrap_or(0) / 1_000_000;
+        let took = self.record.phase_nanos(Phase::Total).unwrap_or(0) / 1_000_000;
         self.record.unix_millis.saturating_sub(took)
     }
 
     #[inline]
-    fn nanos(&self, phase: Phase) -> Option<u64> {
-        self.record.phase(phase).map(crate::clock::nanos)
-    }
-
-    #[inline]
     fn phase(&self, phase: Phase) -> Value<'a> {
-        self.nanos(phase).map_or(Value::Absent, Value::Millis)
+        self.record.phase_nanos(phase).map_or(Value::Absent, Value::Millis)
     }
 
     fn address(&self, address: Option<std::net::IpAddr>) -> Value<'a> {
@@ -234,10 +229,7 @@ pub(super) static FIELDS: &[Field] = &[
         "",
         "GET /cart?id=7 HTTP/1.1",
         "Method, path, query and protocol.",
-        |line| {
-            let protocol = line.record.protocol.as_str();
-            Value::RequestLine(line.view.method, line.view.path, line.query(), protocol)
-        },
+        |line| Value::RequestLine(line.view, line.query(), line.record.protocol),
     ),
     // What came of it.
     field("status", "", "200", "The status sent to the client; absent if none was.", |line| {
@@ -337,7 +329,7 @@ pub(super) static FIELDS: &[Field] = &[
         "s",
         "0.017",
         "From the first byte of the request to its end, in seconds as nginx writes it.",
-        |line| line.nanos(Phase::Total).map_or(Value::Absent, Value::Seconds),
+        |line| line.record.phase_nanos(Phase::Total).map_or(Value::Absent, Value::Seconds),
     ),
     phase("accept_ms", Phase::Accept, "0.301"),
     phase("tls_ms", Phase::Tls, "1.922"),

@@ -4,7 +4,8 @@ use super::escape;
 use super::number;
 use super::privacy::Shown;
 use super::time::{self, Times};
-use crate::record::RequestId;
+use super::view::LogView;
+use crate::record::{Protocol, RequestId};
 
 /// A field's value, not yet formatted.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,8 @@ pub(super) enum Value<'a> {
     Token(&'static str),
     /// A path and a query, joined by a question mark where there is a query.
     Uri(&'a [u8], &'a [u8]),
-    /// Method, URI and protocol as in a request line.
-    RequestLine(&'a [u8], &'a [u8], &'a [u8], &'static str),
+    /// Method and path of the request, what is shown of its query, and its protocol.
+    RequestLine(&'a LogView<'a>, &'a [u8], Protocol),
     Number(u64),
     Id(RequestId),
     Address(Shown),
@@ -43,7 +44,7 @@ impl Value<'_> {
             Value::Text(text) => text.is_empty(),
             Value::Token(text) => text.is_empty(),
             Value::Uri(path, query) => path.is_empty() && query.is_empty(),
-            Value::RequestLine(method, ..) => method.is_empty(),
+            Value::RequestLine(view, ..) => view.method.is_empty(),
             _ => false,
         }
     }
@@ -71,7 +72,7 @@ impl Value<'_> {
     }
 
     #[inline]
-    fn write(self, out: &mut Vec<u8>, times: &mut Times, escape: fn(&mut Vec<u8>, &[u8])) {
+    fn write(self, out: &mut Vec<u8>, times: &mut Times, escape: impl Fn(&mut Vec<u8>, &[u8])) {
         let uri = |out: &mut Vec<u8>, path: &[u8], query: &[u8]| {
             escape(out, path);
             if !query.is_empty() {
@@ -84,12 +85,12 @@ impl Value<'_> {
             Value::Text(text) => escape(out, text),
             Value::Token(text) => out.extend_from_slice(text.as_bytes()),
             Value::Uri(path, query) => uri(out, path, query),
-            Value::RequestLine(method, path, query, protocol) => {
-                escape(out, method);
+            Value::RequestLine(view, query, protocol) => {
+                escape(out, view.method);
                 out.push(b' ');
-                uri(out, path, query);
+                uri(out, view.path, query);
                 out.push(b' ');
-                out.extend_from_slice(protocol.as_bytes());
+                out.extend_from_slice(protocol.as_str().as_bytes());
             }
             Value::Number(number) => number::decimal(out, number),
             Value::Id(id) => out.extend_from_slice(&id.hex()),

@@ -275,8 +275,8 @@ impl LogWriter {
         WorkerLogs::new(self.queue.clone(), self.settings.buffer_bytes)
     }
 
-    /// Waits until all lines are written that workers have handed over. Workers end before, or lose
-    /// what they hand over later.
+    /// Waits until all lines are written. Workers' sides ([`WorkerLogs`]) must have been dropped, in
+    /// their threads or with them: as long as one lives, more lines may come.
     pub fn finish(self, within: Duration) -> Finish {
         drop(self.queue);
         match self.ended.recv_timeout(within) {

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::Metrics;
 use super::block::{CLASSES, PHASES, PlaceTotals, STATUS_MIN, TargetTotals};
 use super::events::{Closed, ServerState, StreamEnd};
 use super::process::TICKS_PER_SECOND;
@@ -480,7 +481,7 @@ const FAMILIES: &[Family] = &[
         help: "Requests that ended, by worker.",
         samples: |all, out| {
             for worker in &all.workers {
-                out.put(&[&worker.worker.to_string()], worker.requests);
+                out.put(&[&worker_label(worker.worker)], worker.requests);
             }
         },
     },
@@ -492,7 +493,7 @@ const FAMILIES: &[Family] = &[
         help: "How often a worker's loop polled a task.",
         samples: |all, out| {
             for worker in &all.workers {
-                out.put(&[&worker.worker.to_string()], worker.loop_polls);
+                out.put(&[&worker_label(worker.worker)], worker.loop_polls);
             }
         },
     },
@@ -504,7 +505,7 @@ const FAMILIES: &[Family] = &[
         help: "How often a worker's loop slept.",
         samples: |all, out| {
             for worker in &all.workers {
-                out.put(&[&worker.worker.to_string()], worker.loop_parks);
+                out.put(&[&worker_label(worker.worker)], worker.loop_parks);
             }
         },
     },
@@ -516,7 +517,7 @@ const FAMILIES: &[Family] = &[
         help: "How long a worker's loop was not asleep.",
         samples: |all, out| {
             for worker in &all.workers {
-                out.put_nanos(&[&worker.worker.to_string()], worker.loop_busy_nanos);
+                out.put_nanos(&[&worker_label(worker.worker)], worker.loop_busy_nanos);
             }
         },
     },
@@ -612,6 +613,10 @@ const FAMILIES: &[Family] = &[
         },
     },
 ];
+
+fn worker_label(worker: u16) -> String {
+    if worker == Metrics::CONTROL { "control".to_owned() } else { worker.to_string() }
+}
 
 fn places(all: &Snapshot) -> impl Iterator<Item = ([&str; 2], &PlaceTotals)> {
     all.places.iter().map(|place| ([&*place.names.whole, &*place.names.part], &place.totals))

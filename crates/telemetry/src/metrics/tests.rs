@@ -302,6 +302,51 @@ fn readers_see_whole_rows_while_workers_grow_them() {
 }
 
 #[test]
+fn every_phase_is_counted() {
+    let at = |nanos: u64| Stamp::from_nanos(nanos);
+    let mut record = Record::default();
+    record.stamps = crate::record::Stamps {
+        accepted: at(1),
+        tls_done: at(2),
+        first_byte_in: at(3),
+        head_in: at(4),
+        routed: at(5),
+        admitted: at(6),
+        inspected: at(7),
+        looked_up: at(8),
+        pool_wait: crate::record::Wait { start: at(9), end: at(10) },
+        connect_start: at(11),
+        connected: at(12),
+        upstream_tls_done: at(13),
+        request_out: at(14),
+        body_in_done: at(15),
+        first_byte_up: at(16),
+        head_up: at(17),
+        body_up_done: at(18),
+        first_byte_out: at(19),
+        finished: at(20),
+    };
+    let metrics = metrics();
+    metrics.worker(0).finish(&record);
+    metrics.worker(0).finish(&Record::default());
+    let snapshot = metrics.snapshot();
+    for phase in Phase::ALL {
+        assert_eq!(snapshot.phase(phase).count(), 1, "{phase:?}");
+    }
+}
+
+#[test]
+fn the_control_thread_counts_for_itself() {
+    let metrics = metrics();
+    let server = metrics.labels().server("app", "a");
+    metrics.worker(Metrics::CONTROL).health_checked(server, Check::Passed);
+    let samples = parse(&metrics.exposition(TextFormat::Prometheus));
+    let check = |series: &str, expected| assert_eq!(value(&samples, series), Some(expected));
+    check("tidegate_health_checks_total{group=\"app\",server=\"a\",result=\"passed\"}", 1.0);
+    check("tidegate_worker_requests_total{worker=\"control\"}", 0.0);
+}
+
+#[test]
 fn status_pages_read_totals() {
     let metrics = metrics();
     let worker = metrics.worker(0);
