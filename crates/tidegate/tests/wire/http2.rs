@@ -21,6 +21,8 @@ const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 
+const PROTOCOL_ERROR: u32 = 1;
+
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -213,11 +215,20 @@ impl Stream {
         self.response.is_some() || self.reset.is_some()
     }
 
+    /// Whether the data are over and not what Content-Length says; a client raises an error then
+    /// (RFC 9113, section 8.1.1). A response without any data may be one to HEAD, or a 304.
+    fn contradicts_length(&self) -> bool {
+        let fields = self.response.as_deref().unwrap_or_default();
+        let length = fields.iter().find(|(name, _)| name == b"content-length");
+        let told = length.and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
+        self.ended && !self.body.is_empty() && told.is_some_and(|told: usize| told != self.body.len())
+    }
+
     fn message(&self) -> Message {
         let fields = self.response.clone().unwrap_or_default();
         let status = status(&fields).unwrap_or(0);
         // NO_ERROR behind a whole response only says that the rest of the request is not wanted.
-        let complete = self.ended && self.response.is_some();
+        let complete = self.ended && self.response.is_some() && !self.contradicts_length();
         Message {
             line: format!("HTTP/2.0 {status:03}").into_bytes(),
             fields: fields.into_iter().chain(self.trailers.clone()).collect(),
@@ -225,7 +236,7 @@ impl Stream {
             body: self.body.clone(),
             progress: if complete { Progress::Complete } else { Progress::Body },
             consumed: 0,
-            reset: self.reset,
+            reset: self.reset.or(self.contradicts_length().then_some(PROTOCOL_ERROR)),
             faults: Vec::new(),
         }
     }

@@ -48,7 +48,7 @@ pub(crate) struct Message {
     pub progress: Progress,
     /// Bytes of the input that are this message's.
     pub consumed: usize,
-    /// An HTTP/2 stream's error code, where the response ended in RST_STREAM.
+    /// An HTTP/2 stream's error: what RST_STREAM says, or what the client would raise itself.
     pub reset: Option<u32>,
     pub faults: Vec<String>,
 }

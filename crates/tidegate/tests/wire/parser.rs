@@ -247,8 +247,9 @@ fn parse_expectation(
 ) -> Result<Expectation, String> {
     let tail = |skipped: usize| -> Result<Vec<u8>, String> {
         let mut rest = line.rest;
-        for word in line.words[1..].iter().take(skipped) {
-            rest = rest.strip_prefix(word).unwrap_or(rest).trim_start();
+        let outer = line.words.len() - 1 - words.len();
+        for word in line.words[1..].iter().take(outer + skipped) {
+            rest = rest.strip_prefix(*word).unwrap_or(rest).trim_start();
         }
         expand(rest, names)
     };
