@@ -127,7 +127,8 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
         ipv6(&inside[..close], out)?;
         &inside[close + 1..]
     } else {
-        let end = memchr::memchr(b':', value).unwrap_or(value.len());
+        let is_foreign = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
+        let end = value.iter().position(is_foreign).unwrap_or(value.len());
         name(&value[..end], out)?;
         &value[end..]
     };
@@ -141,21 +142,23 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
 const NAME_BYTES: ByteSet =
     field::byte_set(b"-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
+/// Takes a name of [`NAME_BYTES`].
 fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
     let text = text.strip_suffix(b".").unwrap_or(text);
-    if text.is_empty() || text.len() > HOST_BYTES_MAX {
+    if text.len() > HOST_BYTES_MAX {
         return Err(HostError::Malformed);
     }
-    let mut fits = true;
-    let mut before = b'.';
-    for &byte in text {
-        fits &= NAME_BYTES[usize::from(byte)] && (byte, before) != (b'.', b'.');
-        before = byte;
+    let mut label = 0;
+    for (at, &byte) in text.iter().enumerate() {
+        if byte == b'.' {
+            if at == label {
+                return Err(HostError::Malformed);
+            }
+            label = at + 1;
+        }
     }
-    if !fits || before == b'.' {
-        return Err(HostError::Malformed);
-    }
-    if ends_in_number(text) && !is_ipv4(text) {
+    let last = &text[label..];
+    if last.is_empty() || (is_number(last) && !is_ipv4(text)) {
         return Err(HostError::Malformed);
     }
     out.extend_from_slice(text);
@@ -163,11 +166,11 @@ fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
     Ok(())
 }
 
-fn ends_in_number(name: &[u8]) -> bool {
-    let last = memchr::memrchr(b'.', name).map_or(name, |dot| &name[dot + 1..]);
-    match last {
+/// Whether a label is a number where IPv4 addresses may have hexadecimal parts.
+fn is_number(label: &[u8]) -> bool {
+    match label {
         [b'0', b'x' | b'X', hex @ ..] => hex.iter().all(u8::is_ascii_hexdigit),
-        _ => last.iter().all(u8::is_ascii_digit),
+        _ => label.iter().all(u8::is_ascii_digit),
     }
 }
 
