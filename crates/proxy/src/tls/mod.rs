@@ -1,6 +1,8 @@
 //! TLS for both sides: certificates, session tickets, handshakes and the encrypted stream.
 //!
 //! [`ServerTls`] and [`ClientTls`] are what a listener and an upstream group have of TLS: built once
+//! from settings, immutable, shared by all workers and replaced whole at a reload. [`Stream`] is a
+//! connection under one of them. Only [`TicketKeys`] outlives a reload, so that clients resume.
 //!
 //! Invariants:
 //! - A stream holds a buffer only while bytes are on their way through it.
@@ -17,21 +19,28 @@ mod client;
 mod clock;
 mod error;
 mod files;
+mod handshake;
 mod identity;
 mod names;
 mod pem;
 mod pinned;
 mod provider;
 mod server;
+mod session;
+mod stream;
 mod tickets;
+mod transport;
 
 pub use certificate::{Certificate, CertificateSettings, Validity};
 pub use client::{ClientTls, ClientTlsSettings, Verify};
 pub use error::{Expected, TlsError};
+pub use handshake::{HandshakeError, HandshakeFailure, accept, accept_after, connect};
 pub use identity::ClientCertificate;
 pub use pem::Pem;
 pub use server::{ClientAuth, ClientAuthorities, ServerTls, ServerTlsSettings, UnknownName};
+pub use stream::{Alpn, Info, Resumption, Stream};
 pub use tickets::TicketKeys;
+pub use transport::Transport;
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};

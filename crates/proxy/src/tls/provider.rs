@@ -8,7 +8,7 @@
 //! times as much as X25519 and is for peers that must have it.
 //!
 //! **Cipher suites**: only AEADs with forward secrecy. All are good enough, so a client's order is
-//! followed: it knows whether it has AES in hardware, and puts ChaCha20 first if it has not.
+//! followed: it knows whether it has AES in hardware, and puts `ChaCha20` first if it has not.
 
 use std::sync::{Arc, OnceLock};
 

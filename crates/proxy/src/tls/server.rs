@@ -216,8 +216,7 @@ fn scope(
 ) -> Scope {
     let mut context = Context::new(&SHA256);
     context.update(if required { b"required" } else { b"optional" });
-    let parts =
-        certificates.iter().map(|der| der.as_ref()).chain(revoked.iter().map(|der| der.as_ref()));
+    let parts = certificates.iter().map(AsRef::as_ref).chain(revoked.iter().map(AsRef::as_ref));
     for part in parts {
         context.update(&part.len().to_be_bytes());
         context.update(part);

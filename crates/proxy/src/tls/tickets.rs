@@ -2,7 +2,7 @@
 //! section 4.6.1).
 //!
 //! One set of keys serves the whole process. It outlives reloads, and [`TicketKeys::export`] hands it
-//! to the process that replaces this one at an upgrade. A key makes tickets for [`ROTATION_SECONDS`],
+//! to the process that replaces this one at an upgrade. A key makes tickets for [`TicketKeys::ROTATION_SECONDS`],
 //! then opens them for as long again, and is then erased with what it protected: whoever steals the
 //! memory can read no session that ended before.
 //!
@@ -21,9 +21,6 @@ use tidegate_telemetry::clock;
 use zeroize::Zeroizing;
 
 use super::error::TlsError;
-
-/// How long a key makes tickets: six hours.
-pub const ROTATION_SECONDS: u64 = 6 * 60 * 60;
 
 /// What clients are told; no ticket is opened after this time.
 const LIFETIME_SECONDS: u32 = 12 * 60 * 60;
@@ -67,6 +64,9 @@ impl fmt::Debug for TicketKeys {
 }
 
 impl TicketKeys {
+    /// How long a key makes tickets: six hours.
+    pub const ROTATION_SECONDS: u64 = 6 * 60 * 60;
+
     /// New random keys.
     pub fn new() -> Result<TicketKeys, TlsError> {
         TicketKeys::with_clock(clock::unix_seconds)
@@ -138,16 +138,16 @@ impl TicketKeys {
 
 impl Ring {
     fn is_due(&self, now: u64) -> bool {
-        now >= self.since.saturating_add(ROTATION_SECONDS)
+        now >= self.since.saturating_add(TicketKeys::ROTATION_SECONDS)
     }
 
     /// Makes `next` the current key, as if that had been done when it was due: the life of tickets
     /// does not grow because nobody came. The key before goes too if even its last ticket is too old.
     fn rotate(&mut self, next: TicketKey, now: u64) {
-        let rotations = now.saturating_sub(self.since) / ROTATION_SECONDS;
+        let rotations = now.saturating_sub(self.since) / TicketKeys::ROTATION_SECONDS;
         let former = std::mem::replace(&mut self.current, next);
         self.previous = if rotations > 1 { None } else { Some(former) };
-        self.since += rotations * ROTATION_SECONDS;
+        self.since += rotations * TicketKeys::ROTATION_SECONDS;
     }
 
     fn parse(bytes: &[u8]) -> Result<Ring, TlsError> {
@@ -254,6 +254,7 @@ mod tests {
 
     use super::*;
 
+    const ROTATION_SECONDS: u64 = TicketKeys::ROTATION_SECONDS;
     const HERE: Scope = [1; 32];
 
     /// Keys whose clock stands at what the counter says.
