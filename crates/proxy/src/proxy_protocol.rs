@@ -21,7 +21,7 @@ pub const V2_BYTES_MAX: usize = 4096;
 const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const V2_HEAD_BYTES: usize = 16;
 const V1_PREFIX: &[u8; 6] = b"PROXY ";
-/// The TLV that holds a CRC32c of the whole header (section 2.2.3).
+/// The TLV that holds a CRC-32C of the whole header (section 2.2.3).
 const TLV_CRC32C: u8 = 0x03;
 /// A Unix address (section 2.2.1).
 const UNIX_BYTES: usize = 108;
@@ -215,7 +215,7 @@ fn check_tlvs(mut tlvs: &[u8], header: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// CRC32c (RFC 3720, appendix B.4), bit by bit: headers are short, and few carry one.
+/// CRC-32C (RFC 3720, appendix B.4), bit by bit: headers are short, and few carry one.
 fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
@@ -225,9 +225,10 @@ fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     })
 }
 
-/// Appends a header of version 1. Addresses of different families become `UNKNOWN`.
-pub fn write_v1(header: &Header, out: &mut Vec<u8>) {
-    let Some((source, destination)) = tcp(header) else {
+/// Appends a header of version 1 that says source and destination, or `UNKNOWN` where there are none
+/// or they are of different families.
+pub fn write_v1(out: &mut Vec<u8>, addresses: Option<(SocketAddr, SocketAddr)>) {
+    let Some((source, destination)) = alike(addresses) else {
         out.extend_from_slice(b"PROXY UNKNOWN\r\n");
         return;
     };
@@ -242,42 +243,34 @@ pub fn write_v1(header: &Header, out: &mut Vec<u8>) {
     out.extend_from_slice(line.as_bytes());
 }
 
-/// Appends a header of version 2, without TLVs. Addresses of different families become `UNSPEC`.
-pub fn write_v2(header: &Header, out: &mut Vec<u8>) {
+/// Appends a header of version 2, without TLVs, that says source and destination; `LOCAL` where
+/// there are none or they are of different families, so that the receiver goes by its socket.
+pub fn write_v2(out: &mut Vec<u8>, addresses: Option<(SocketAddr, SocketAddr)>) {
     out.extend_from_slice(V2_SIGNATURE);
-    out.push(if *header == Header::Local { 0x20 } else { 0x21 });
-    let (source, destination) = match tcp(header) {
-        Some(addresses) => addresses,
-        None => {
-            out.extend_from_slice(&[0, 0, 0]);
-            return;
-        }
+    let Some((source, destination)) = alike(addresses) else {
+        out.extend_from_slice(&[0x20, 0, 0, 0]);
+        return;
     };
-    match (source.ip(), destination.ip()) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            out.extend_from_slice(&[0x11, 0, 12]);
-            out.extend_from_slice(&source.octets());
-            out.extend_from_slice(&destination.octets());
-        }
-        (source, destination) => {
-            let octets = |address: IpAddr| match address {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
-            out.extend_from_slice(&[0x21, 0, 36]);
-            out.extend_from_slice(&octets(source));
-            out.extend_from_slice(&octets(destination));
+    // PROXY; TCP over IPv4 or IPv6; the bytes of two addresses and two ports.
+    out.extend_from_slice(if source.is_ipv4() {
+        &[0x21, 0x11, 0, 12]
+    } else {
+        &[0x21, 0x21, 0, 36]
+    });
+    for address in [source.ip(), destination.ip()] {
+        match address {
+            IpAddr::V4(address) => out.extend_from_slice(&address.octets()),
+            IpAddr::V6(address) => out.extend_from_slice(&address.octets()),
         }
     }
     out.extend_from_slice(&source.port().to_be_bytes());
     out.extend_from_slice(&destination.port().to_be_bytes());
 }
 
-/// The addresses of one family, IPv4-mapped ones as IPv4.
-fn tcp(header: &Header) -> Option<(SocketAddr, SocketAddr)> {
-    let Header::Tcp { source, destination } = header else { return None };
-    let canonical = |it: &SocketAddr| SocketAddr::new(it.ip().to_canonical(), it.port());
-    let (source, destination) = (canonical(source), canonical(destination));
+/// Addresses of one family, IPv4-mapped ones as IPv4.
+fn alike(addresses: Option<(SocketAddr, SocketAddr)>) -> Option<(SocketAddr, SocketAddr)> {
+    let canonical = |it: SocketAddr| SocketAddr::new(it.ip().to_canonical(), it.port());
+    let (source, destination) = addresses.map(|(it, other)| (canonical(it), canonical(other)))?;
     (source.is_ipv4() == destination.is_ipv4()).then_some((source, destination))
 }
 
@@ -447,7 +440,7 @@ mod tests {
         check(v2(0x21, 0x11, &v4_body(&[3, 0, 1, 0])), Error::Tlv);
         check(v2(0x21, 0x11, &vec![0; V2_BYTES_MAX - V2_HEAD_BYTES + 1]), Error::TooLong);
         // Refused by its length alone, before anything is waited for.
-        assert_eq!(parse(&v2(0x21, 0x11, &[0; 60_000])[..16]), Err(Error::TooLong));
+        assert_eq!(parse(&v2(0x21, 0x11, &vec![0; 60_000])[..16]), Err(Error::TooLong));
     }
 
     #[test]
@@ -485,34 +478,26 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let headers = [
-            Header::Unknown,
-            tcp("192.0.2.1:12345", "198.51.100.7:443"),
-            tcp("[2001:db8::1]:1", "[2001:db8::2]:65535"),
-        ];
-        for header in headers {
-            for write in [write_v1, write_v2] {
+        let addresses = |source: &str, destination: &str| {
+            Some((source.parse().unwrap(), destination.parse().unwrap()))
+        };
+        let read =
+            |write: fn(&mut Vec<u8>, Option<(SocketAddr, SocketAddr)>), addresses, expected| {
                 let mut out = Vec::new();
-                write(&header, &mut out);
-                check(&out, Ok(header));
-            }
-        }
-        let mut out = Vec::new();
-        write_v2(&Header::Local, &mut out);
-        check(&out, Ok(Header::Local));
-    }
-
-    #[test]
-    fn mapped_addresses_are_written_as_ipv4_and_mixed_ones_not_at_all() {
-        let mapped = tcp("[::ffff:192.0.2.1]:5", "198.51.100.7:443");
-        let mixed = tcp("[2001:db8::1]:5", "198.51.100.7:443");
+                write(&mut out, addresses);
+                check(&out, Ok(expected));
+            };
         for write in [write_v1, write_v2] {
-            let mut out = Vec::new();
-            write(&mapped, &mut out);
-            check(&out, Ok(tcp("192.0.2.1:5", "198.51.100.7:443")));
-            let mut out = Vec::new();
-            write(&mixed, &mut out);
-            check(&out, Ok(Header::Unknown));
+            let v4 = addresses("192.0.2.1:12345", "198.51.100.7:443");
+            read(write, v4, tcp("192.0.2.1:12345", "198.51.100.7:443"));
+            let v6 = addresses("[2001:db8::1]:1", "[2001:db8::2]:65535");
+            read(write, v6, tcp("[2001:db8::1]:1", "[2001:db8::2]:65535"));
+            let mapped = addresses("[::ffff:192.0.2.1]:5", "198.51.100.7:443");
+            read(write, mapped, tcp("192.0.2.1:5", "198.51.100.7:443"));
+        }
+        for none in [None, addresses("[2001:db8::1]:5", "198.51.100.7:443")] {
+            read(write_v1, none, Header::Unknown);
+            read(write_v2, none, Header::Local);
         }
     }
 

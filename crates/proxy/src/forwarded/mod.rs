@@ -126,13 +126,13 @@ impl<'a> Origin<'a> {
             hops: Vec::new(),
         };
         if peer.address.is_none_or(|address| trusted.contains(address)) {
-            origin.as_told(&request.headers, trusted)
+            origin.with_claims(&request.headers, trusted)
         } else {
             origin
         }
     }
 
-    fn as_told(mut self, headers: &Headers, trusted: &TrustedProxies) -> Origin<'a> {
+    fn with_claims(mut self, headers: &Headers, trusted: &TrustedProxies) -> Origin<'a> {
         let claims = (chain::forwarded(headers, trusted), chain::x_forwarded(headers, trusted));
         let claim = match claims {
             (Some(new), Some(old)) if new.hops.last() != old.hops.last() => {

@@ -112,7 +112,7 @@ pub struct Sticky {
 }
 
 /// What is spoken to the servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UpstreamProtocol {
     /// HTTP/1.1.
     Http1,

@@ -332,12 +332,10 @@ impl Tables {
         }
     }
 
-    /// The one with fewer requests for its weight, the new one included.
+    /// The one with fewer requests for its weight; the first if they are equal, so that an idle group
+    /// is balanced by the draw's weights alone.
     fn less_busy_of(&self, seats: &[Arc<Seat>], first: u32, second: u32) -> u32 {
-        let load = |slot: u32| {
-            let in_flight = seats[slot as usize].server().in_flight_shared();
-            u64::from(in_flight) + 1
-        };
+        let load = |slot: u32| u64::from(seats[slot as usize].server().in_flight_shared());
         let weight = |slot: u32| u64::from(self.weights[slot as usize]);
         let second_is_less = load(second) * weight(first) < load(first) * weight(second);
         if second_is_less { second } else { first }
@@ -378,3 +376,6 @@ fn hash(input: HashInput<'_>) -> Option<KeyHash> {
         HashInput::Bytes(bytes) => Some(KeyHash::of(bytes)),
     }
 }
+
+#[cfg(test)]
+mod tests;

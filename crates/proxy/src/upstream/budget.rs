@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidegate_telemetry::clock::Stamp;
 
 /// How far back requests and retries are counted.
-const WINDOW_SECONDS: u64 = 10;
+const WINDOW_SECONDS: u32 = 10;
 /// Retries that are always allowed in a window: a group with little traffic may retry too.
 const FLOOR: u64 = 10;
 /// Requests that a worker keeps to itself at most.
@@ -81,7 +81,7 @@ struct Window {
 
 impl Window {
     fn add(&self, second: u32, count: u32) {
-        let slot = &self.slots[(u64::from(second) % WINDOW_SECONDS) as usize];
+        let slot = &self.slots[(second % WINDOW_SECONDS) as usize];
         // A failed update means that the slot has gone on to a later second: too late to count.
         let _: Result<u64, u64> = slot.fetch_update(Relaxed, Relaxed, |word| {
             let (held, before) = split(word);
@@ -95,9 +95,8 @@ impl Window {
 
     fn sum(&self, second: u32) -> u64 {
         let words = self.slots.iter().map(|slot| split(slot.load(Relaxed)));
-        let recent = words.filter(|(held, _)| {
-            second.checked_sub(*held).is_some_and(|age| u64::from(age) < WINDOW_SECONDS)
-        });
+        let recent = words
+            .filter(|(held, _)| second.checked_sub(*held).is_some_and(|age| age < WINDOW_SECONDS));
         recent.map(|(_, count)| u64::from(count)).sum()
     }
 }

@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use tidegate_http::Request;
 use tidegate_telemetry::clock::Stamp;
 use tidegate_telemetry::metrics::{Label, Labels};
+use tokio::sync::Notify;
 
 use super::balance::{Choice, HashInput, NoServer, Pick, WorkerBalance};
 use super::budget::Budget;
@@ -31,6 +32,8 @@ pub struct Group {
     pub(super) workers: usize,
     pub(super) epoch: Epoch,
     pub(super) members: ArcSwap<Members>,
+    /// Told of each change of the members; for the one task that checks them.
+    pub(super) changed: Notify,
     budget: Arc<Budget>,
     #[expect(clippy::disallowed_types, reason = "for the control thread; workers never lock it")]
     pub(super) roster: std::sync::Mutex<Roster>,
@@ -63,6 +66,12 @@ impl Groups {
 
     /// The groups of a plan that has been swapped in; those before are retired.
     pub fn replace(&mut self, groups: &[Arc<Group>]) {
+        for group in groups.iter().filter(|group| group.settings.health.is_none()) {
+            // Nobody checks any more, so nobody would find a server up that was down.
+            for member in group.members().list() {
+                member.server.forget_health();
+            }
+        }
         let next = groups.iter().map(|group| (group.name().to_owned(), Arc::clone(group)));
         let before = std::mem::replace(&mut self.running, next.collect());
         for (name, group) in before {
@@ -100,6 +109,7 @@ impl Group {
             epoch: previous
                 .map_or_else(|| Arc::new(AtomicU64::new(0)), |group| Arc::clone(&group.epoch)),
             members: ArcSwap::from_pointee(Members::default()),
+            changed: Notify::new(),
             budget,
             roster: Roster::new(&settings, previous).into(),
             ejecting: ().into(),
@@ -241,5 +251,138 @@ fn mapped(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_http::Request;
+
+    use super::super::fixture::{at, choice, group, metrics, settings, weighted, worker};
+    use super::*;
+    use crate::settings::Ejection;
+
+    fn with_ejection(servers: usize, share_max_percent: u8) -> Group {
+        let mut settings = settings(Balance::RoundRobin, weighted(&vec![1; servers]));
+        settings.ejection =
+            Some(Ejection { failures: 3, time: Duration::from_secs(10), share_max_percent });
+        group(settings)
+    }
+
+    fn fail(group: &Group, slot: usize, times: usize, now: Stamp) {
+        for _ in 0..times {
+            group.report(&group.members().list()[slot].server, Outcome::Failed, now);
+        }
+    }
+
+    fn ejected(group: &Group, now: Stamp) -> Vec<usize> {
+        let members = group.members();
+        let list = members.list().iter().enumerate();
+        list.filter(|(_, member)| member.server.standing().ejected_until > now)
+            .map(|(slot, _)| slot)
+            .collect()
+    }
+
+    #[test]
+    fn failures_in_a_row_eject_and_an_answer_ends_the_row() {
+        let group = with_ejection(3, 50);
+        fail(&group, 1, 2, at(1));
+        group.report(&group.members().list()[1].server, Outcome::Answered, at(1));
+        fail(&group, 1, 2, at(1));
+        assert_eq!(ejected(&group, at(1)), [0; 0]);
+        fail(&group, 1, 1, at(2));
+        assert_eq!(ejected(&group, at(2)), [1]);
+        assert_eq!(ejected(&group, at(11)), [1]);
+        assert_eq!(ejected(&group, at(12)), [0; 0]);
+        // What was under way fails late and changes nothing; the next row lasts twice as long.
+        fail(&group, 1, 3, at(13));
+        assert_eq!(ejected(&group, at(32)), [1]);
+        assert_eq!(ejected(&group, at(33)), [0; 0]);
+    }
+
+    #[test]
+    fn no_more_than_its_share_of_a_group_is_ejected() {
+        let group = with_ejection(4, 50);
+        for slot in 0..4 {
+            fail(&group, slot, 10, at(1));
+        }
+        assert_eq!(ejected(&group, at(1)), [0, 1]);
+        // With the first back, the next failure of another has its consequence.
+        fail(&group, 2, 1, at(11));
+        assert_eq!(ejected(&group, at(11)), [2]);
+    }
+
+    #[test]
+    fn no_ejection_without_settings() {
+        let group = group(settings(Balance::RoundRobin, weighted(&[1, 1])));
+        fail(&group, 0, 100, at(1));
+        assert_eq!(ejected(&group, at(1)), [0; 0]);
+    }
+
+    #[test]
+    fn workers_keep_the_share_together() {
+        let group = with_ejection(8, 25);
+        std::thread::scope(|scope| {
+            for slot in 0..8 {
+                let group = &group;
+                scope.spawn(move || fail(group, slot, 1_000, at(1)));
+            }
+        });
+        assert_eq!(ejected(&group, at(1)).len(), 2);
+    }
+
+    #[test]
+    fn a_group_all_ejected_still_serves() {
+        let group = with_ejection(2, 100);
+        fail(&group, 0, 3, at(1));
+        fail(&group, 1, 3, at(1));
+        assert_eq!(ejected(&group, at(1)), [0, 1]);
+        let pick = group.choose(&choice(at(1), &[]), &mut worker()).unwrap();
+        assert_eq!(pick.tier, super::super::Tier::Panic);
+    }
+
+    #[test]
+    fn the_budget_counts_first_attempts_and_outlives_a_plan() {
+        let old = group(settings(Balance::RoundRobin, weighted(&[1, 1])));
+        let mut worker = worker();
+        let first = old.members().list()[0].server.id();
+        for _ in 0..1_000 {
+            old.choose(&choice(at(5), &[]), &mut worker).unwrap();
+            old.choose(&choice(at(5), &[first]), &mut worker).unwrap();
+        }
+        old.choose(&choice(at(6), &[]), &mut worker).unwrap();
+        let metrics = metrics();
+        let new = Group::new(old.settings().clone(), metrics.labels(), 1, Some(&old), at(6));
+        let allowed = (0..10_000).take_while(|_| new.budget().withdraw(at(6)).is_ok()).count();
+        assert_eq!(allowed, 10 + 200);
+    }
+
+    #[test]
+    fn what_is_hashed() {
+        let mut request = Request::new();
+        request.set_path_and_query(b"/a?b");
+        request.headers.push(b"X-Tenant", b"blue");
+        request.headers.push(b"cookie", b"a=1; id=77");
+        let client: IpAddr = "192.0.2.1".parse().unwrap();
+        let check = |key: HashKey, client, expected: Option<&[u8]>| {
+            let group = group(settings(Balance::Hash(key.clone()), weighted(&[1])));
+            let choice = group.choice(client, &request, &[], at(1));
+            let got = match choice.hash_input {
+                HashInput::None => None,
+                HashInput::Address(octets) => Some(octets.to_vec()),
+                HashInput::Bytes(bytes) => Some(bytes.to_vec()),
+            };
+            assert_eq!(got.as_deref(), expected, "{key:?}");
+        };
+        check(HashKey::Uri, Some(client), Some(b"/a?b"));
+        check(HashKey::Header("x-tenant".into()), Some(client), Some(b"blue"));
+        check(HashKey::Header("x-other".into()), Some(client), None);
+        check(HashKey::Cookie("id".into()), Some(client), Some(b"77"));
+        check(HashKey::Cookie("ID".into()), Some(client), None);
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1];
+        check(HashKey::ClientAddress, Some(client), Some(&mapped));
+        check(HashKey::ClientAddress, None, None);
     }
 }

@@ -19,6 +19,9 @@ pub struct Member {
     pub role: Role,
     /// Connections to it over all workers. `None`: no limit.
     pub connections_max: Option<u32>,
+    /// The configured name, or the address as text without port or brackets: what a certificate is
+    /// checked against unless the group's TLS settings say otherwise.
+    pub host: Box<str>,
     /// `Host` of a request where the route sends the server's own: the configured name or address,
     /// with its port unless that is the scheme's.
     pub authority: Box<str>,

@@ -11,9 +11,15 @@
 
 pub mod balance;
 pub mod budget;
+pub(crate) mod connect;
 pub mod ejection;
+#[cfg(test)]
+mod fixture;
 pub mod group;
+pub(crate) mod h1;
+pub(crate) mod h2;
 pub mod members;
+pub(crate) mod pool;
 pub mod retry;
 mod ring;
 pub mod roster;
@@ -21,6 +27,7 @@ mod schedule;
 pub mod server;
 pub mod standing;
 pub mod sticky;
+pub(crate) mod stream;
 
 pub use balance::{Choice, HashInput, NoServer, Pick, Tier, Way, WorkerBalance};
 pub use budget::Budget;

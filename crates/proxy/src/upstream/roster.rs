@@ -105,7 +105,7 @@ fn addresses(endpoint: &Endpoint, resolved: Option<&[IpAddr]>) -> Vec<PeerAddres
 impl Group {
     /// Makes the first members, with the servers of the group that this one follows.
     pub(super) fn fill(&self, previous: Option<&Group>, labels: &Labels, now: Stamp) {
-        let before = previous.map(|group| group.members()).unwrap_or_default();
+        let before = previous.map(Group::members).unwrap_or_default();
         self.publish(&self.roster(), &before, labels, now);
     }
 
@@ -230,12 +230,14 @@ impl Group {
                     Some(server) => Arc::clone(server),
                     None => self.new_server(address, before, labels, now),
                 };
+                let (host, authority) = self.host_and_authority(&terms.endpoint);
                 Arc::new(Member {
                     server,
                     weight: terms.weight.clamp(1, 1000),
                     role: terms.role,
                     connections_max: terms.connections_max,
-                    authority: self.authority(&terms.endpoint).into(),
+                    host: host.into(),
+                    authority: authority.into(),
                 })
             })
             .collect();
@@ -243,6 +245,7 @@ impl Group {
         let stays: HashSet<_> = after.list().iter().map(|member| member.server.id()).collect();
         let published = self.members.swap(Arc::new(after));
         self.epoch.fetch_add(1, Release);
+        self.changed.notify_one();
         // Those of `published`, not of `before`: what a plan leaves out is retired with the plan.
         for member in published.list() {
             if !stays.contains(&member.server.id()) {
@@ -267,20 +270,22 @@ impl Group {
         Arc::new(server)
     }
 
-    fn authority(&self, endpoint: &Endpoint) -> String {
+    /// The host of an endpoint, and the same with its port unless that is the scheme's.
+    fn host_and_authority(&self, endpoint: &Endpoint) -> (String, String) {
         let scheme = if self.settings().tls.is_some() { Scheme::Https } else { Scheme::Http };
         let with_port = |host: String, port: u16| match port {
             port if port == scheme.default_port() => host,
             port => format!("{host}:{port}"),
         };
         match endpoint {
-            Endpoint::Name(name, port) => with_port(name.clone(), *port),
-            Endpoint::Address(address) => match address.ip() {
-                IpAddr::V4(ip) => with_port(ip.to_string(), address.port()),
-                IpAddr::V6(ip) => with_port(format!("[{ip}]"), address.port()),
-            },
+            Endpoint::Name(name, port) => (name.clone(), with_port(name.clone(), *port)),
+            Endpoint::Address(address) => {
+                let host = address.ip().to_string();
+                let bracketed = if address.is_ipv6() { format!("[{host}]") } else { host.clone() };
+                (host, with_port(bracketed, address.port()))
+            }
             // A socket has no host of its own; RFC 9112, section 3.2 wants one nevertheless.
-            Endpoint::Unix(_) => "localhost".into(),
+            Endpoint::Unix(_) => ("localhost".into(), "localhost".into()),
         }
     }
 
@@ -311,3 +316,205 @@ impl fmt::Display for RosterError {
 }
 
 impl std::error::Error for RosterError {}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{at, choice, metrics, server, settings, weighted, worker};
+    use super::super::group::Groups;
+    use super::super::standing::Health;
+    use super::*;
+    use crate::settings::{Balance, HealthCheck, Probe, Role};
+
+    fn names(group: &Group) -> Vec<String> {
+        let members = group.members();
+        members.list().iter().map(|member| member.server.name().to_owned()).collect()
+    }
+
+    fn group(servers: &[&str]) -> Group {
+        let servers = servers.iter().map(|address| server(address)).collect();
+        super::super::fixture::group(settings(Balance::RoundRobin, servers))
+    }
+
+    fn ips(addresses: &[&str]) -> Vec<IpAddr> {
+        addresses.iter().map(|address| address.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn each_address_of_a_name_is_a_server_and_keeps_its_state() {
+        let metrics = metrics();
+        let labels = metrics.labels();
+        let group = group(&["app.test:80", "10.0.0.9:80"]);
+        assert_eq!(names(&group), ["10.0.0.9:80"]);
+        assert_eq!(group.names().collect::<Vec<_>>(), [(0, "app.test")]);
+        assert!(!group.is_resolved(0));
+
+        let found = ips(&["10.0.0.1", "10.0.0.2", "2001:db8::1"]);
+        assert_eq!(group.set_addresses(0, &found, labels, at(2)), Resolution::Changed);
+        assert_eq!(
+            names(&group),
+            ["10.0.0.1:80", "10.0.0.2:80", "[2001:db8::1]:80", "10.0.0.9:80"]
+        );
+        let stays = group.member("10.0.0.2:80").unwrap();
+        let goes = group.member("10.0.0.1:80").unwrap();
+        stays.server.set_health(Health::Down, at(2));
+
+        let reordered = ips(&["2001:db8::1", "10.0.0.2", "10.0.0.1"]);
+        assert_eq!(group.set_addresses(0, &reordered, labels, at(3)), Resolution::Same);
+
+        let found = ips(&["10.0.0.3", "10.0.0.2"]);
+        assert_eq!(group.set_addresses(0, &found, labels, at(4)), Resolution::Changed);
+        assert_eq!(names(&group), ["10.0.0.3:80", "10.0.0.2:80", "10.0.0.9:80"]);
+        let still = group.member("10.0.0.2:80").unwrap();
+        assert_eq!(still.server.id(), stays.server.id());
+        assert_eq!(still.server.standing().health, Health::Down);
+        assert!(goes.server.is_removed() && !still.server.is_removed());
+        assert!(group.is_resolved(0));
+    }
+
+    #[test]
+    fn the_first_to_name_an_address_decides_its_terms() {
+        let mut servers = vec![server("app.test:80"), server("10.0.0.1:80")];
+        servers[0].weight = 7;
+        let group = super::super::fixture::group(settings(Balance::RoundRobin, servers));
+        let metrics = metrics();
+        group.set_addresses(0, &ips(&["10.0.0.1", "10.0.0.1"]), metrics.labels(), at(1));
+        assert_eq!(names(&group), ["10.0.0.1:80"]);
+        assert_eq!(group.member("10.0.0.1:80").unwrap().weight, 7);
+    }
+
+    #[test]
+    fn hosts_and_authorities_are_those_configured() {
+        let check = |address: &str, host: &str, authority: &str| {
+            let group = group(&[address]);
+            let metrics = metrics();
+            group.set_addresses(0, &ips(&["10.0.0.1"]), metrics.labels(), at(1));
+            let members = group.members();
+            let member = &members.list()[0];
+            assert_eq!((&*member.host, &*member.authority), (host, authority));
+        };
+        check("app.test:80", "app.test", "app.test");
+        check("app.test:8080", "app.test", "app.test:8080");
+        check("10.0.0.1:80", "10.0.0.1", "10.0.0.1");
+        check("10.0.0.1:443", "10.0.0.1", "10.0.0.1:443");
+        check("[2001:db8::1]:8080", "2001:db8::1", "[2001:db8::1]:8080");
+        check("unix:/run/app.sock", "localhost", "localhost");
+    }
+
+    #[test]
+    fn the_operator_adds_and_removes() {
+        let metrics = metrics();
+        let labels = metrics.labels();
+        let group = group(&["10.0.0.1:80", "app.test:80"]);
+        group.set_addresses(1, &ips(&["10.0.0.2"]), labels, at(1));
+
+        assert_eq!(group.add(server("10.0.0.2:80"), labels, at(2)), Err(RosterError::Present));
+        assert_eq!(group.add(server("b.test:80"), labels, at(2)), Err(RosterError::Name));
+        assert_eq!(group.remove("10.0.0.7:80", labels, at(2)), Err(RosterError::Unknown));
+        assert_eq!(group.drain("10.0.0.7:80"), Err(RosterError::Unknown));
+
+        let added = settings::Server { role: Role::Backup, ..server("unix:/run/app.sock") };
+        group.add(added, labels, at(2)).unwrap();
+        assert_eq!(names(&group), ["10.0.0.1:80", "10.0.0.2:80", "unix:/run/app.sock"]);
+        assert_eq!(group.member("unix:/run/app.sock").unwrap().role, Role::Backup);
+
+        // What is removed stays away, whatever DNS says.
+        let removed = group.member("10.0.0.2:80").unwrap();
+        group.remove("10.0.0.2:80", labels, at(3)).unwrap();
+        group.set_addresses(1, &ips(&["10.0.0.2", "10.0.0.3"]), labels, at(4));
+        assert_eq!(names(&group), ["10.0.0.1:80", "10.0.0.3:80", "unix:/run/app.sock"]);
+        assert!(removed.server.is_removed());
+
+        group.remove("unix:/run/app.sock", labels, at(5)).unwrap();
+        group.remove("10.0.0.1:80", labels, at(5)).unwrap();
+        group.add(server("10.0.0.1:80"), labels, at(6)).unwrap();
+        assert_eq!(names(&group), ["10.0.0.1:80", "10.0.0.3:80"]);
+    }
+
+    #[test]
+    fn a_group_has_a_largest_size() {
+        let metrics = metrics();
+        let group = group(&["app.test:80"]);
+        let many: Vec<_> =
+            (0..u32::try_from(SERVERS_MAX + 10).unwrap()).map(|it| IpAddr::V4(it.into())).collect();
+        group.set_addresses(0, &many, metrics.labels(), at(1));
+        assert_eq!(names(&group).len(), SERVERS_MAX);
+        let more = group.add(server("10.9.9.9:80"), metrics.labels(), at(1));
+        assert_eq!(more, Err(RosterError::TooMany));
+    }
+
+    #[test]
+    fn a_new_plan_takes_servers_over_and_retires_the_others() {
+        let metrics = metrics();
+        let labels = metrics.labels();
+        let plan = |servers: &[&str]| {
+            let servers = servers.iter().map(|address| server(address)).collect();
+            vec![settings(Balance::RoundRobin, servers)]
+        };
+        let mut groups = Groups::new(2);
+        let old = groups.resolve(&plan(&["10.0.0.1:80", "10.0.0.2:80", "app.test:80"]), labels);
+        groups.replace(&old);
+        let old = &old[0];
+        old.set_addresses(2, &ips(&["10.0.1.1"]), labels, at(1));
+        old.add(server("10.0.0.8:80"), labels, at(1)).unwrap();
+        old.drain("10.0.0.2:80").unwrap();
+        let mut worker_of_old = worker();
+        old.choose(&choice(at(2), &[]), &mut worker_of_old).unwrap();
+
+        // A plan that is built and thrown away leaves no trace.
+        drop(groups.resolve(&plan(&["10.0.0.7:80"]), labels));
+        assert!(!old.members().list().iter().any(|member| member.server.is_removed()));
+
+        let new = groups.resolve(&plan(&["app.test:80", "10.0.0.2:80", "10.0.0.3:80"]), labels);
+        groups.replace(&new);
+        let new = &new[0];
+        assert_eq!(names(new), ["10.0.1.1:80", "10.0.0.2:80", "10.0.0.3:80"]);
+        for name in ["10.0.0.2:80", "10.0.1.1:80"] {
+            let (before, after) = (old.member(name).unwrap(), new.member(name).unwrap());
+            assert_eq!(before.server.id(), after.server.id());
+            assert!(!after.server.is_removed());
+        }
+        assert_eq!(new.member("10.0.0.2:80").unwrap().server.standing().admin, Admin::Draining);
+        assert!(new.member("10.0.0.3:80").unwrap().server.standing().back_since.is_set());
+        for name in ["10.0.0.1:80", "10.0.0.8:80"] {
+            assert!(old.member(name).unwrap().server.is_removed());
+        }
+
+        // Requests under the old plan still find its servers, and hear of what the new one learns.
+        let mut seen = HashSet::new();
+        for _ in 0..30 {
+            let pick = old.choose(&choice(at(3), &[]), &mut worker_of_old).unwrap();
+            seen.insert(pick.in_flight.server().name().to_owned());
+        }
+        assert_eq!(seen.len(), 3, "{seen:?}");
+        new.undrain("10.0.0.2:80").unwrap();
+        for _ in 0..30 {
+            let pick = old.choose(&choice(at(3), &[]), &mut worker_of_old).unwrap();
+            seen.insert(pick.in_flight.server().name().to_owned());
+        }
+        assert_eq!(seen.len(), 4, "{seen:?}");
+    }
+
+    #[test]
+    fn a_plan_without_checks_forgets_what_checks_found() {
+        let metrics = metrics();
+        let mut checked = settings(Balance::RoundRobin, weighted(&[1]));
+        checked.health = Some(HealthCheck {
+            probe: Probe::Tcp,
+            interval: std::time::Duration::from_secs(1),
+            timeout: std::time::Duration::from_secs(1),
+            fall: 1,
+            rise: 1,
+        });
+        let unchecked = settings::Group { health: None, ..checked.clone() };
+        let mut groups = Groups::new(1);
+        let plan = groups.resolve(std::slice::from_ref(&checked), metrics.labels());
+        groups.replace(&plan);
+        plan[0].members().list()[0].server.set_health(Health::Down, at(1));
+
+        for (settings, expected) in [(checked, Health::Down), (unchecked, Health::Unknown)] {
+            let plan = groups.resolve(&[settings], metrics.labels());
+            groups.replace(&plan);
+            assert_eq!(plan[0].members().list()[0].server.standing().health, expected);
+        }
+    }
+}

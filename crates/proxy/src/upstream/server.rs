@@ -130,7 +130,7 @@ impl Server {
     }
 
     /// Whether it left its group, by hand, by DNS or by a new plan: connections to it are not kept.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         self.state.retired.load(Relaxed) || self.state.admin.load(Relaxed) == Admin::Removed as u8
     }
 
@@ -150,6 +150,12 @@ impl Server {
         if before == Health::Down as u8 && health == Health::Up {
             self.set_back(now);
         }
+        self.changed();
+    }
+
+    /// Forgets what active checks said.
+    pub(super) fn forget_health(&self) {
+        self.state.health.store(Health::Unknown as u8, Relaxed);
         self.changed();
     }
 
@@ -249,6 +255,16 @@ impl Seat {
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
         &self.member.server
+    }
+
+    /// What a certificate is checked against: see [`Member::host`].
+    pub fn host(&self) -> &str {
+        &self.member.host
+    }
+
+    /// `Host` where the route sends the server's own: see [`Member::authority`].
+    pub fn authority(&self) -> &str {
+        &self.member.authority
     }
 
     /// Counts a connection about to be opened, unless the server is at its limit.

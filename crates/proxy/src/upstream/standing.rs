@@ -151,7 +151,7 @@ mod tests {
     fn a_ramp_climbs_to_the_full_weight() {
         let slow_start = Duration::from_secs(100);
         let check = |back_since, ejected_until, now, expected| {
-            let standing = Standing { back_since, ejected_until, ..standing() };
+            let standing = Standing { ejected_until, back_since, ..standing() };
             assert_eq!(standing.ramp(slow_start, at(now)), expected, "{standing:?} at {now}");
         };
         check(Stamp::UNSET, Stamp::UNSET, 50, FULL);
@@ -167,7 +167,7 @@ mod tests {
     fn time_alone_changes_ejections_and_ramps() {
         let slow_start = Duration::from_secs(32);
         let check = |back_since, ejected_until, expected| {
-            let standing = Standing { back_since, ejected_until, ..standing() };
+            let standing = Standing { ejected_until, back_since, ..standing() };
             assert_eq!(standing.changes_at(slow_start, at(100)), expected, "{standing:?}");
         };
         check(Stamp::UNSET, Stamp::UNSET, Stamp::UNSET);

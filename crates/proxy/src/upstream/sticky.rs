@@ -116,7 +116,7 @@ mod tests {
         };
         check(sticky(), Scheme::Http, "gate=0123456789abcdef; Path=/; HttpOnly; SameSite=Lax");
         check(
-            Sticky { max_age: Some(Duration::from_secs(3600)), ..sticky() },
+            Sticky { max_age: Some(Duration::from_hours(1)), ..sticky() },
             Scheme::Https,
             "gate=0123456789abcdef; Path=/; HttpOnly; SameSite=Lax; Secure; Max-Age=3600",
         );
