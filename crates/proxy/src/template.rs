@@ -147,7 +147,8 @@ fn placeholder(text: &[u8]) -> (&[u8], usize) {
     {
         return (&text[2..close], close + 1);
     }
-    let len = text[1..].iter().take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_').count();
+    let len =
+        text[1..].iter().take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_').count();
     (&text[1..=len], len + 1)
 }
 

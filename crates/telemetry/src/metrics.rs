@@ -62,7 +62,7 @@ impl Default for Settings {
 /// All metrics of a process.
 #[derive(Debug)]
 pub struct Metrics {
-    labels: Labels,
+    labels: Arc<Labels>,
     control: Control,
     blocks: RwLock<Vec<Arc<Block>>>,
     started_unix: u64,
@@ -74,7 +74,10 @@ impl Metrics {
     pub fn new(settings: Settings, started_unix: u64) -> Metrics {
         let bounded = |len_max: usize| len_max.min(rows::ROWS_MAX);
         Metrics {
-            labels: Labels::new(bounded(settings.places_max), bounded(settings.targets_max)),
+            labels: Arc::new(Labels::new(
+                bounded(settings.places_max),
+                bounded(settings.targets_max),
+            )),
             control: Control::default(),
             blocks: RwLock::default(),
             started_unix,
@@ -83,7 +86,7 @@ impl Metrics {
     }
 
     /// The label sets, for resolving a plan's names.
-    pub fn labels(&self) -> &Labels {
+    pub fn labels(&self) -> &Arc<Labels> {
         &self.labels
     }
 

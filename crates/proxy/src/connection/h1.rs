@@ -42,6 +42,7 @@ pub(crate) struct Connection {
     writer: BodyWriter,
     persist: Persist,
     requests: u32,
+    head_in: u64,
     head_out: u64,
     body_out: u64,
 }
@@ -73,17 +74,19 @@ pub(crate) enum Received {
 }
 
 impl Connection {
-    pub(crate) fn new(transport: Transport, slot: Slot) -> Self {
+    /// `received` is what has come before the connection was known to be HTTP/1.
+    pub(crate) fn new(transport: Transport, slot: Slot, received: Option<Buffer>) -> Self {
         Self {
             transport,
             slot,
-            input: None,
+            input: received,
             out: Outbox::default(),
             scan: HeadScan::default(),
             reader: BodyReader::new(Body::None, ChunkLimits::default()),
             writer: BodyWriter::None,
             persist: Persist::KeepAlive,
             requests: 0,
+            head_in: 0,
             head_out: 0,
             body_out: 0,
         }
@@ -92,10 +95,6 @@ impl Connection {
     /// The connection's place in the wheel.
     pub(crate) fn slot(&self) -> &Slot {
         &self.slot
-    }
-
-    pub(crate) fn transport(&self) -> &Transport {
-        &self.transport
     }
 
     /// Requests received.
@@ -111,7 +110,7 @@ impl Connection {
         self.slot.idle();
         self.slot.set(idle);
         let waited = poll_fn(|cx| {
-            if self.transport.poll_read_ready(cx).is_ready() {
+            if self.input.is_some() || self.transport.poll_read_ready(cx).is_ready() {
                 return Poll::Ready(Waited::Readable);
             }
             match self.slot.poll_signal(cx) {
@@ -122,6 +121,11 @@ impl Connection {
         .await;
         self.slot.busy();
         waited
+    }
+
+    /// Bytes of the last request head.
+    pub(crate) fn head_in(&self) -> u64 {
+        self.head_in
     }
 
     /// Whether bytes beyond the last request have been received already.
@@ -169,6 +173,7 @@ impl Connection {
             return Received::Http2;
         }
         buffer.consume(end);
+        self.head_in = end as u64;
         let judged = parsed.and_then(|()| framing::of_request(request));
         match judged {
             Ok(body) => {

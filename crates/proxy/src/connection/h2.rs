@@ -5,6 +5,7 @@
 //! without ambiguity is refused (RFC 9113, sections 8.2, 8.3 and 10.3).
 
 use std::io;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use ::h2::server::SendResponse;
@@ -15,8 +16,12 @@ use tidegate_http::error::{ChunkError, FieldError};
 use tidegate_http::field::{self, Known};
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Method, Request, Response, Version, target};
+use tidegate_telemetry::metrics::StreamEnd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::body::{BodyError, More};
+use super::transport::Transport;
+use crate::worker::buffers::Buffer;
 use crate::worker::wheel::Slot;
 
 /// Data handed to `h2` in one frame at the most; its default frame size.
@@ -33,6 +38,7 @@ pub(crate) struct Stream {
     send: Sending,
     /// Bytes the response still owes, where its length is known.
     owed: Option<u64>,
+    end: StreamEnd,
     head_out: u64,
     body_out: u64,
 }
@@ -67,6 +73,7 @@ impl Stream {
             trailers: Headers::new(),
             send: Sending::Head(send),
             owed: None,
+            end: StreamEnd::Done,
             head_out: 0,
             body_out: 0,
         }
@@ -131,11 +138,13 @@ impl Stream {
     }
 
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.send {
+        ready!(match &mut self.send {
             Sending::Head(send) => send.poll_reset(cx).map(|_| ()),
             Sending::Body(send) => send.poll_reset(cx).map(|_| ()),
             Sending::Ended => Poll::Pending,
-        }
+        });
+        self.end = StreamEnd::ResetByClient;
+        Poll::Ready(())
     }
 
     pub(crate) fn interim(&mut self, response: &Response) {
@@ -155,7 +164,9 @@ impl Stream {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let length = match body {
-            Body::None if request.method == Method::Head || matches!(response.status, 204 | 304) => {
+            Body::None
+                if request.method == Method::Head || matches!(response.status, 204 | 304) =>
+            {
                 None
             }
             Body::None => Some(0),
@@ -219,6 +230,7 @@ impl Stream {
     }
 
     pub(crate) fn abort(&mut self) {
+        self.end = StreamEnd::ResetByGate;
         match std::mem::replace(&mut self.send, Sending::Ended) {
             Sending::Head(mut send) => send.send_reset(Reason::INTERNAL_ERROR),
             Sending::Body(mut send) => send.send_reset(Reason::INTERNAL_ERROR),
@@ -229,13 +241,88 @@ impl Stream {
     pub(crate) fn bytes_out(&self) -> (u64, u64) {
         (self.head_out, self.body_out)
     }
+
+    /// How the stream ended, once its request has.
+    pub(crate) fn end(&self) -> StreamEnd {
+        self.end
+    }
+}
+
+/// A transport of which the first bytes were received already.
+pub(crate) struct Prefixed {
+    transport: Transport,
+    received: Option<Buffer>,
+}
+
+impl Prefixed {
+    pub(crate) fn new(transport: Transport, received: Option<Buffer>) -> Self {
+        Self { transport, received }
+    }
+}
+
+impl AsyncRead for Prefixed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(received) = &mut self.received {
+            let n = received.len().min(into.remaining());
+            into.put_slice(&received.filled()[..n]);
+            received.consume(n);
+            if received.is_empty() {
+                self.received = None;
+            }
+            return Poll::Ready(Ok(()));
+        }
+        AsyncRead::poll_read(Pin::new(&mut self.transport), cx, into)
+    }
+}
+
+impl AsyncWrite for Prefixed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write(Pin::new(&mut self.transport), cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        AsyncWrite::poll_write_vectored(Pin::new(&mut self.transport), cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        AsyncWrite::poll_flush(Pin::new(&mut self.transport), cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        AsyncWrite::poll_shutdown(Pin::new(&mut self.transport), cx)
+    }
+}
+
+/// What a request head would be in HTTP/1, for the record.
+pub(crate) fn head_in(request: &Request) -> u64 {
+    let fields = request.headers.iter().map(|field| field.name.len() + field.value.len() + 4);
+    (fields.sum::<usize>() + request.path_and_query.len()) as u64
 }
 
 /// Why an HTTP/2 request cannot be accepted, in a word.
 pub(crate) type Malformed = &'static str;
 
 /// Brings an HTTP/2 request head into the form all versions share.
-pub(crate) fn request(head: &http::Request<RecvStream>, out: &mut Request) -> Result<(), Malformed> {
+pub(crate) fn request(
+    head: &http::Request<RecvStream>,
+    out: &mut Request,
+) -> Result<(), Malformed> {
     out.clear();
     out.version = Version::Http2;
     let method = head.method().as_str().as_bytes();

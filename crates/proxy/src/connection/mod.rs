@@ -12,35 +12,71 @@ pub mod transport;
 pub(crate) mod tunnel;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tidegate_http::framing::{Body, Persist};
+use tidegate_http::target::Scheme;
 use tidegate_http::{Headers, Request, Response};
 use tidegate_telemetry::Stamp;
+use tidegate_telemetry::record::{Handshake, Tls};
 
 use self::body::{BodyError, More};
-use crate::tls;
+use crate::forwarded::Peer;
+use crate::settings::Listener;
+use crate::tls::{self, ClientCertificate};
 use crate::worker::wheel::Slot;
 
 /// Who is at the other end of a connection, and how it came.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    /// The address of the peer, or what its PROXY header says; `None` on a Unix socket.
-    pub(crate) addr: Option<IpAddr>,
+    /// The peer, or what its PROXY header says.
+    pub(crate) peer: Peer,
     /// The port beside that address.
     pub(crate) port: u16,
     /// The address the client connected to, where it is known.
     pub(crate) local: Option<SocketAddr>,
-    /// Which listener of the plan it came by.
-    pub(crate) listener: usize,
+    /// The listener it came by, as of when it came.
+    pub(crate) listener: Arc<Listener>,
     /// When the connection was accepted.
     pub(crate) accepted: Stamp,
     /// When its TLS handshake was complete.
     pub(crate) tls_done: Stamp,
     /// What the TLS handshake came to, if there was one.
-    pub(crate) tls: Option<Arc<tls::Info>>,
+    pub(crate) tls: Option<TlsFacts>,
+}
+
+/// What a TLS handshake with a client came to, as far as requests look at it.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsFacts {
+    pub(crate) version: Tls,
+    pub(crate) handshake: Handshake,
+    pub(crate) cipher: &'static str,
+    pub(crate) server_name: Option<Box<str>>,
+    pub(crate) client: Option<Box<ClientCertificate>>,
+}
+
+impl Client {
+    /// The scheme of the connection itself.
+    pub(crate) fn scheme(&self) -> Scheme {
+        if self.tls.is_some() { Scheme::Https } else { Scheme::Http }
+    }
+}
+
+impl TlsFacts {
+    fn of(info: &tls::Info<'_>) -> Self {
+        Self {
+            version: if info.version == Tls::V12.as_str() { Tls::V12 } else { Tls::V13 },
+            handshake: match info.resumption {
+                tls::Resumption::Full => Handshake::Full,
+                tls::Resumption::Resumed => Handshake::Resumed,
+            },
+            cipher: info.cipher,
+            server_name: info.server_name.map(Into::into),
+            client: info.client.cloned().map(Box::new),
+        }
+    }
 }
 
 /// The connection, or the stream of one, that a request came on.

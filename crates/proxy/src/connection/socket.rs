@@ -8,6 +8,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::tls;
+
 /// A connected stream socket.
 #[derive(Debug)]
 pub enum Socket {
@@ -27,7 +29,11 @@ impl Socket {
     }
 
     /// Reads what is there; zero is the end of the stream.
-    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(buffer);
         ready!(match self {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
@@ -61,6 +67,15 @@ impl Socket {
         match self {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
+
+impl From<Socket> for tls::Transport {
+    fn from(socket: Socket) -> Self {
+        match socket {
+            Socket::Tcp(stream) => stream.into(),
+            Socket::Unix(stream) => stream.into(),
         }
     }
 }

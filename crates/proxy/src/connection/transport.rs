@@ -28,7 +28,11 @@ impl Transport {
     }
 
     /// Reads what is there; zero is the end of the stream.
-    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         match self {
             Self::Plain(socket) => socket.poll_read(cx, buffer),
             Self::Tls(stream) => stream.poll_read(cx, buffer),
@@ -49,7 +53,11 @@ impl Transport {
             Self::Plain(socket) => socket.poll_write_vectored(cx, &slices),
             Self::Tls(stream) => stream.poll_write_vectored(cx, &slices),
         })?;
-        if written == 0 { Poll::Ready(Err(io::ErrorKind::WriteZero.into())) } else { Poll::Ready(Ok(written)) }
+        if written == 0 {
+            Poll::Ready(Err(io::ErrorKind::WriteZero.into()))
+        } else {
+            Poll::Ready(Ok(written))
+        }
     }
 
     /// Sends what is held back, if anything.

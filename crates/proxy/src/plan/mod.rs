@@ -9,9 +9,10 @@ mod sites;
 
 use std::sync::Arc;
 
-use ipnet::IpNet;
+use tidegate_http::Headers;
 use tidegate_telemetry::Label;
-use tidegate_telemetry::log::LogSettings;
+use tidegate_telemetry::Stamp;
+use tidegate_telemetry::log::Log;
 use tidegate_telemetry::metrics::Labels;
 
 pub use routes::{RouteMatch, RouteTable};
@@ -20,7 +21,7 @@ pub use sites::{HostMatch, SiteTable};
 use crate::forwarded::TrustedProxies;
 use crate::settings::{self, Action, HeaderEdit, Settings};
 use crate::template::Template;
-use crate::upstream::{Group, Groups};
+use crate::upstream::Group;
 
 /// Everything a worker needs to serve.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub struct Plan {
     /// Counts up with each reload.
     pub generation: u64,
     /// Where connections are accepted; workers name them by index.
-    pub listeners: Vec<settings::Listener>,
+    pub listeners: Vec<Arc<settings::Listener>>,
     /// Hosts to sites.
     pub site_table: SiteTable,
     /// The sites.
@@ -38,7 +39,7 @@ pub struct Plan {
     /// Whose forwarding fields are believed.
     pub trusted_proxies: TrustedProxies,
     /// The access logs, by the index that sites name them by.
-    pub logs: Vec<LogSettings>,
+    pub logs: Vec<Arc<Log>>,
     /// Limits of the process.
     pub process: settings::Process,
 }
@@ -83,22 +84,38 @@ pub enum Edit {
 }
 
 impl Plan {
-    /// Resolves settings. `groups` holds the groups of the plan before, whose servers' state is taken
-    /// over where name and address agree; `labels` gives metric labels.
-    pub fn build(settings: Settings, generation: u64, groups: &Groups, labels: &Labels) -> Self {
-        let groups = groups.resolve(&settings.groups, labels);
+    /// Resolves settings. Groups take over the servers of the plan before, `logs` are the settings'
+    /// access logs, opened, and `labels` gives metric labels.
+    pub fn build(
+        settings: Settings,
+        previous: Option<&Plan>,
+        logs: Vec<Arc<Log>>,
+        labels: &Arc<Labels>,
+        now: Stamp,
+    ) -> Self {
+        let workers = settings.process.workers;
+        let groups = settings.groups.into_iter().map(|group| {
+            let before = previous.and_then(|plan| plan.group_named(&group.name));
+            Arc::new(Group::new(group, labels, workers, before.map(Arc::as_ref), now))
+        });
+        let groups = groups.collect();
         let site_table = SiteTable::new(settings.sites.iter().map(|site| site.hosts.as_slice()));
         let sites = settings.sites.into_iter().map(|site| Site::build(site, labels)).collect();
         Self {
-            generation,
-            listeners: settings.listeners,
+            generation: previous.map_or(1, |plan| plan.generation + 1),
+            listeners: settings.listeners.into_iter().map(Arc::new).collect(),
             site_table,
             sites,
             groups,
-            trusted_proxies: trusted(&settings.trusted_proxies),
-            logs: settings.logs,
+            trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
+            logs,
             process: settings.process,
         }
+    }
+
+    /// The group with this name.
+    pub fn group_named(&self, name: &str) -> Option<&Arc<Group>> {
+        self.groups.iter().find(|group| group.name() == name)
     }
 
     /// The site that serves a host.
@@ -145,6 +162,15 @@ impl Route {
 }
 
 impl Edit {
+    /// Makes the change; `value` is what its template came to.
+    pub(crate) fn apply(&self, headers: &mut Headers, value: &[u8]) {
+        match self {
+            Self::Set(name, _) => headers.set(name, value),
+            Self::Add(name, _) => headers.push(name, value),
+            Self::Remove(name) => headers.remove_named(name),
+        }
+    }
+
     fn build(edit: &HeaderEdit) -> Self {
         match edit {
             HeaderEdit::Set(name, value) => {
@@ -156,8 +182,4 @@ impl Edit {
             HeaderEdit::Remove(name) => Self::Remove(name.as_bytes().into()),
         }
     }
-}
-
-fn trusted(nets: &[IpNet]) -> TrustedProxies {
-    TrustedProxies::new(nets)
 }

@@ -1,13 +1,16 @@
 //! What belongs to one request, in one recycled piece of memory.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use tidegate_http::target::PathForm;
+use tidegate_http::target::{PathForm, Scheme};
 use tidegate_http::{Request, Response};
 use tidegate_telemetry::Record;
 
+use crate::upstream::Server;
+
 /// The request, its response and its record.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: Request,
     pub(crate) response: Response,
@@ -17,8 +20,28 @@ pub(crate) struct Exchange {
     pub(crate) path_form: Option<PathForm>,
     /// The client's address: the peer's, or what trusted proxies say.
     pub(crate) client_addr: Option<IpAddr>,
+    /// The scheme the client used: the connection's, or what trusted proxies say.
+    pub(crate) scheme: Scheme,
+    /// The server of the last attempt.
+    pub(crate) server: Option<Arc<Server>>,
     /// What does not fit elsewhere for the length of one call.
     pub(crate) scratch: Vec<u8>,
+}
+
+impl Default for Exchange {
+    fn default() -> Self {
+        Self {
+            request: Request::new(),
+            response: Response::new(),
+            record: Record::default(),
+            normal_path: Vec::new(),
+            path_form: None,
+            client_addr: None,
+            scheme: Scheme::Http,
+            server: None,
+            scratch: Vec::new(),
+        }
+    }
 }
 
 impl Exchange {
@@ -30,6 +53,8 @@ impl Exchange {
         self.normal_path.clear();
         self.path_form = None;
         self.client_addr = None;
+        self.scheme = Scheme::Http;
+        self.server = None;
         self.scratch.clear();
     }
 

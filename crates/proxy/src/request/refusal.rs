@@ -91,7 +91,7 @@ impl Refusal {
         let (status, outcome, side, reason) = match self {
             Self::Malformed(error) => (error.status(), O::ClientError, Downstream, error.code()),
             Self::HeadBroken => (400, O::ClientClosed, Downstream, "head_broken"),
-            Self::HeadLate => (408, O::Timeout(Phase::Head), Downstream, "head_late"),
+            Self::HeadLate => (408, O::Timeout(Phase::HeadRead), Downstream, "head_late"),
             Self::Path(error) => (400, O::ClientError, Downstream, error.code()),
             Self::LookAlike => (400, O::ClientError, Downstream, "field_look_alike"),
             Self::Http2(reason) => (400, O::ClientError, Downstream, *reason),
@@ -101,7 +101,7 @@ impl Refusal {
             Self::Trace => (405, O::ClientError, Downstream, "trace_refused"),
             Self::BodyTooLarge => (413, O::Limit, Downstream, "body_too_large"),
             Self::BodyMalformed(error) => (400, O::ClientError, Downstream, error.code()),
-            Self::BodyLate => (408, O::Timeout(Phase::Body), Downstream, "body_late"),
+            Self::BodyLate => (408, O::Timeout(Phase::RequestBody), Downstream, "body_late"),
             Self::BodyBroken => (400, O::ClientClosed, Downstream, "body_broken"),
             Self::ClientClosed => (499, O::ClientClosed, Downstream, "client_closed"),
             Self::WriteLate => (499, O::Timeout(Phase::Write), Downstream, "write_late"),
@@ -116,7 +116,7 @@ impl Refusal {
             Self::UpstreamChunk(error) => (502, O::UpstreamInvalid, Upstream, error.code()),
             Self::UpstreamHttp2(reason) => (502, O::UpstreamReset, Upstream, *reason),
             Self::UpstreamWriteLate => {
-                (504, O::Timeout(Phase::Body), Upstream, "upstream_write_late")
+                (504, O::Timeout(Phase::RequestBody), Upstream, "upstream_write_late")
             }
             Self::FirstByteLate => (504, O::Timeout(Phase::FirstByte), Upstream, "first_byte_late"),
             Self::BetweenBytesLate => {

@@ -9,6 +9,8 @@ use crate::tls::ServerTls;
 /// One listening address, shared by all sites.
 #[derive(Clone, Debug)]
 pub struct Listener {
+    /// Its name in logs: its address as configured.
+    pub name: String,
     /// Where it listens.
     pub address: Address,
     /// TLS, already built from its certificates; `None` speaks plain text.

@@ -76,6 +76,28 @@ pub enum HandshakeFailure {
     Protocol(String),
 }
 
+impl HandshakeFailure {
+    /// One word for metrics and logs.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            HandshakeFailure::PlainHttp(_) => "tls_plain_http",
+            HandshakeFailure::NotTls => "tls_not_tls",
+            HandshakeFailure::PeerClosed => "tls_peer_closed",
+            HandshakeFailure::Io(_) => "tls_io",
+            HandshakeFailure::NoSharedVersion => "tls_no_shared_version",
+            HandshakeFailure::NoSharedCryptography(_) => "tls_no_shared_cryptography",
+            HandshakeFailure::NoSharedProtocol => "tls_no_shared_protocol",
+            HandshakeFailure::UnknownName(_) => "tls_unknown_name",
+            HandshakeFailure::ClientCertificateMissing => "tls_client_certificate_missing",
+            HandshakeFailure::ClientCertificateInvalid(_) => "tls_client_certificate_invalid",
+            HandshakeFailure::ServerCertificateInvalid(_) => "tls_server_certificate_invalid",
+            HandshakeFailure::BadServerName => "tls_bad_server_name",
+            HandshakeFailure::AlertReceived(_) => "tls_alert_received",
+            HandshakeFailure::Protocol(_) => "tls_protocol",
+        }
+    }
+}
+
 impl fmt::Display for HandshakeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -9,25 +9,15 @@ use std::io;
 use std::task::{Context, Poll, ready};
 
 use tidegate_http::chunked::ChunkLimits;
-use tidegate_http::error::ResponseError;
 use tidegate_http::framing::{self, Body, Persist};
 use tidegate_http::parse::{self, HeadLimits, HeadScan};
 use tidegate_http::{Headers, Method, Response};
 
+use super::OpenConnection;
+use super::stream::HeadError;
 use crate::connection::body::{BodyError, BodyReader, BodyWriter, More, Outbox};
 use crate::connection::transport::Transport;
 use crate::worker::buffers::Buffer;
-
-/// Why no response head came.
-#[derive(Debug)]
-pub(crate) enum HeadError {
-    /// The server closed or reset the connection before the first byte.
-    Closed,
-    /// The server closed or reset the connection within the head.
-    Broken,
-    /// The head cannot be accepted.
-    Invalid(ResponseError),
-}
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -41,12 +31,14 @@ pub(crate) struct Connection {
     persist: Persist,
     /// Exchanges begun on it.
     requests: u32,
+    /// Keeps the connection counted on its server.
+    _counted: OpenConnection,
     bytes_in: u64,
     bytes_out: u64,
 }
 
 impl Connection {
-    pub(crate) fn new(transport: Transport) -> Self {
+    pub(crate) fn new(transport: Transport, counted: OpenConnection) -> Self {
         Self {
             transport,
             input: None,
@@ -56,6 +48,7 @@ impl Connection {
             writer: BodyWriter::None,
             persist: Persist::KeepAlive,
             requests: 0,
+            _counted: counted,
             bytes_in: 0,
             bytes_out: 0,
         }
@@ -82,6 +75,11 @@ impl Connection {
         (self.bytes_in + self.reader.received(), self.bytes_out)
     }
 
+    /// Whether anything of this exchange's request has been handed to the transport.
+    pub(crate) fn was_written(&self) -> bool {
+        self.out.len() as u64 != self.bytes_out
+    }
+
     /// Takes request data, all or some of it.
     pub(crate) fn poll_write(
         &mut self,
@@ -101,11 +99,6 @@ impl Connection {
     /// Sends what was written.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.out.poll_flush(&mut self.transport, cx)
-    }
-
-    /// Whether all that was written was sent.
-    pub(crate) fn is_flushed(&self) -> bool {
-        self.out.is_empty()
     }
 
     /// Reads the next response head, interim or final. After the final one the body can be read.

@@ -66,7 +66,8 @@ struct Entry {
     idle: Idle,
     idle_older: u32,
     idle_younger: u32,
-    signal: Option<Signal>,
+    expired: bool,
+    give_way: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -109,7 +110,8 @@ impl Wheel {
             entry.is_filed = false;
             if entry.deadline <= now {
                 entry.deadline = NEVER;
-                inner.signal(key, Signal::Expired);
+                entry.expired = true;
+                inner.wake(key);
             } else if entry.deadline != NEVER {
                 inner.file(key);
             }
@@ -128,7 +130,8 @@ impl Wheel {
         let oldest = inner.idle_oldest;
         (oldest != NONE).then(|| {
             inner.unlink_idle(oldest);
-            inner.signal(oldest, Signal::GiveWay);
+            inner.entries[oldest as usize].give_way = true;
+            inner.wake(oldest);
         })
     }
 
@@ -137,16 +140,16 @@ impl Wheel {
         self.0.borrow().idle_len
     }
 
-    /// Slots in use.
+    /// Tells all, now and later, to finish and close.
     pub fn drain(&self) {
         let mut inner = self.0.borrow_mut();
         inner.draining = true;
-        for key in 0..inner.entries.len() {
-            let key = u32::try_from(key).unwrap_or(NONE);
-            if inner.entries[key as usize].waker.is_some() {
-                inner.signal(key, Signal::Drain);
-            }
-        }
+        inner.entries.iter().filter_map(|entry| entry.waker.as_ref()).for_each(Waker::wake_by_ref);
+    }
+
+    /// Whether all were told to finish and close.
+    pub fn is_draining(&self) -> bool {
+        self.0.borrow().draining
     }
 }
 
@@ -160,7 +163,7 @@ impl Slot {
         let deadline = inner.now + ticks + 1;
         let entry = &mut inner.entries[self.key as usize];
         entry.deadline = deadline;
-        entry.signal = entry.signal.filter(|signal| *signal != Signal::Expired);
+        entry.expired = false;
         let filed = u64::from(entry.filed);
         let is_filed = entry.is_filed;
         if is_filed {
@@ -180,41 +183,36 @@ impl Slot {
         let mut inner = self.wheel.0.borrow_mut();
         let entry = &mut inner.entries[self.key as usize];
         entry.deadline = NEVER;
-        entry.signal = entry.signal.filter(|signal| *signal != Signal::Expired);
+        entry.expired = false;
     }
 
     /// Ready once something is to be told. An expiry is told once, the others remain.
     pub fn poll_signal(&self, cx: &mut Context<'_>) -> Poll<Signal> {
-        let mut inner = self.wheel.0.borrow_mut();
-        let entry = &mut inner.entries[self.key as usize];
-        if let Some(signal) = entry.signal {
-            if signal == Signal::Expired {
-                entry.signal = None;
-            }
-            return Poll::Ready(signal);
+        if self.poll_expired(cx).is_ready() {
+            return Poll::Ready(Signal::Expired);
         }
-        match &mut entry.waker {
-            Some(waker) if waker.will_wake(cx.waker()) => {}
-            waker => *waker = Some(cx.waker().clone()),
+        let inner = self.wheel.0.borrow();
+        if inner.entries[self.key as usize].give_way {
+            return Poll::Ready(Signal::GiveWay);
+        }
+        if inner.draining {
+            return Poll::Ready(Signal::Drain);
         }
         Poll::Pending
     }
 
     /// Ready once the deadline has passed, whatever else there is to tell.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let kept = {
-            let mut inner = self.wheel.0.borrow_mut();
-            let entry = &mut inner.entries[self.key as usize];
-            match entry.signal {
-                Some(Signal::GiveWay | Signal::Drain) => entry.signal.take(),
-                _ => None,
-            }
-        };
-        let poll = self.poll_signal(cx).map(|_| ());
-        if kept.is_some() {
-            self.wheel.0.borrow_mut().entries[self.key as usize].signal = kept;
+        let mut inner = self.wheel.0.borrow_mut();
+        let entry = &mut inner.entries[self.key as usize];
+        if std::mem::take(&mut entry.expired) {
+            return Poll::Ready(());
         }
-        poll
+        match &mut entry.waker {
+            Some(waker) if waker.will_wake(cx.waker()) => {}
+            waker => *waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
     }
 
     /// Joins the idle connections as the youngest of them.
@@ -233,6 +231,12 @@ impl Slot {
     }
 }
 
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Slot").field(&self.key).finish()
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         self.wheel.0.borrow_mut().release(self.key);
@@ -241,7 +245,6 @@ impl Drop for Slot {
 
 impl Inner {
     fn allocate(&mut self) -> u32 {
-        let signal = self.draining.then_some(Signal::Drain);
         let entry = Entry {
             deadline: NEVER,
             waker: None,
@@ -252,7 +255,8 @@ impl Inner {
             idle: Idle::No,
             idle_older: NONE,
             idle_younger: NONE,
-            signal,
+            expired: false,
+            give_way: false,
         };
         if self.free == NONE {
             self.entries.push(entry);
@@ -273,10 +277,8 @@ impl Inner {
         self.free = key;
     }
 
-    fn signal(&mut self, key: u32, signal: Signal) {
-        let entry = &mut self.entries[key as usize];
-        entry.signal = Some(signal);
-        if let Some(waker) = &entry.waker {
+    fn wake(&self, key: u32) {
+        if let Some(waker) = &self.entries[key as usize].waker {
             waker.wake_by_ref();
         }
     }

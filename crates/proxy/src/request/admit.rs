@@ -1,0 +1,52 @@
+//! Stop 3, admit: what a route lets in. The fair queue and the waiting room have their place here.
+
+use tidegate_http::{Method, framing};
+use tidegate_telemetry::Stamp;
+
+use super::answer::Answer;
+use super::route::Routed;
+use super::{Exchange, Refusal, Stop, Surroundings};
+use crate::connection::Downstream;
+use crate::settings::{Action, Trace};
+
+/// Checks a routed request against its route's limits and says what is to be done with it.
+pub(super) fn admit<'p>(
+    around: &Surroundings<'p>,
+    downstream: &mut Downstream<'_>,
+    exchange: &mut Exchange,
+    routed: Routed<'p>,
+) -> Stop<'p> {
+    let judged = judge(exchange, &routed);
+    exchange.record.stamps.admitted = Stamp::now();
+    if around.worker.is_draining() {
+        downstream.close_after();
+    }
+    if let Err(refusal) = judged {
+        return Stop::Answer(Answer::refuse(&refusal, exchange));
+    }
+    match &routed.route.settings.action {
+        Action::Group(_) => Stop::Fetch(routed),
+        Action::Answer { status, body, content_type } => {
+            Stop::Answer(Answer::fixed(*status, content_type, body))
+        }
+        Action::Redirect { status, .. } => {
+            Stop::Answer(Answer::redirect(*status, around, exchange, &routed))
+        }
+    }
+}
+
+fn judge(exchange: &Exchange, routed: &Routed<'_>) -> Result<(), Refusal> {
+    let request = &exchange.request;
+    let settings = &routed.route.settings;
+    if request.method == Method::Trace && settings.trace == Trace::Refuse {
+        return Err(Refusal::Trace);
+    }
+    framing::expects_continue(request).map_err(Refusal::Malformed)?;
+    if let Some(max) = settings.body_bytes_max {
+        let length = framing::content_length(&request.headers).unwrap_or(None);
+        if length.is_some_and(|length| length > max) {
+            return Err(Refusal::BodyTooLarge);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! Stop 6, fetch: a server, a connection, the request on its way, the head of the response.
+//!
+//! The request body streams while the response is awaited: an origin may answer before it has read
+//! all, and its answer counts. What fails before a byte of the response may be tried again where
+//! [`retry`] says that this is safe.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tidegate_http::framing::{self, Body};
+use tidegate_http::{Method, parse::HeadLimits};
+use tidegate_telemetry::record::UpstreamConnection;
+use tidegate_telemetry::{Stamp, record};
+
+use super::answer::Answer;
+use super::respond::Fetched;
+use super::route::Routed;
+use super::transfer::{Deadline, Upload, UploadEnd, Waiting};
+use super::{Exchange, Refusal, Stop, Surroundings, forward};
+use crate::connection::Downstream;
+use crate::settings::Retry as RetrySettings;
+use crate::upstream::connect::{self, ConnectError};
+use crate::upstream::retry::{self, Attempt, Failure, Retry};
+use crate::upstream::stream::{HeadError, Upstream};
+use crate::upstream::{Group, NoServer, Outcome, Pick, Seat};
+use crate::worker::wheel::TICK;
+
+/// Fields of a response head.
+const RESPONSE_FIELDS_MAX: usize = 256;
+
+/// A failed attempt: what it means for a further one, and what the client is told if there is none.
+struct Failed {
+    failure: Failure,
+    refusal: Refusal,
+}
+
+/// Why there is no response head.
+enum FetchError {
+    /// An attempt failed on the server's side.
+    Failed(Failed),
+    /// The client is at fault or gone; there is nothing to try again.
+    Client(Refusal),
+}
+
+/// Asks the group's servers until one answers or none is left to ask.
+pub(super) async fn fetch<'p>(
+    around: &Surroundings<'p>,
+    downstream: &mut Downstream<'_>,
+    exchange: &mut Exchange,
+    routed: Routed<'p>,
+) -> Stop<'p> {
+    let Some(index) = routed.group() else { return Stop::Finish };
+    let group = &around.plan.groups[index];
+    exchange.record.group = group.label();
+    let upgrade = forward::upgrade(&exchange.request, &routed.route.settings.upgrades);
+    let mut deadline =
+        Deadline::new(&routed.route.settings.timeouts, exchange.record.stamps.head_in);
+    let mut tried = Vec::new();
+    let mut same: Option<Pick> = None;
+    loop {
+        let pick = match same.take() {
+            Some(pick) => Ok(pick),
+            None => choose(around, downstream, exchange, index, &tried, &mut deadline).await,
+        };
+        let pick = match pick {
+            Ok(pick) => pick,
+            Err(refusal) => return Stop::Answer(Answer::refuse(&refusal, exchange)),
+        };
+        let server = Arc::clone(pick.in_flight.server());
+        exchange.record.server = server.label();
+        exchange.server = Some(Arc::clone(&server));
+        let fresh = if exchange.record.retries == 0 { Fresh::No } else { Fresh::Yes };
+        let attempt =
+            Try { around, routed: &routed, group, pick: &pick, upgrade: upgrade.as_deref() };
+        let error = match attempt.run(downstream, exchange, &mut deadline, fresh).await {
+            Ok((upstream, body, upload)) => {
+                return Stop::Respond(Box::new(Fetched {
+                    routed,
+                    group,
+                    pick,
+                    upstream,
+                    body,
+                    upload,
+                    deadline,
+                    upgrade,
+                }));
+            }
+            Err(error) => error,
+        };
+        let Failed { failure, refusal } = match error {
+            FetchError::Failed(failed) => failed,
+            FetchError::Client(refusal) => {
+                return Stop::Answer(Answer::refuse(&refusal, exchange));
+            }
+        };
+        let now = Stamp::now();
+        if failure.blame() == retry::Blame::Server {
+            group.report(&server, Outcome::Failed, now);
+        }
+        let verdict = refusal.verdict();
+        around.worker.metrics().upstream_failed(server.label(), verdict.outcome);
+        let attempt = Attempt {
+            failure,
+            method: exchange.request.method,
+            body: body_state(downstream, exchange),
+            earlier: exchange.record.retries,
+        };
+        let settings: &RetrySettings = &routed.route.settings.retry;
+        match retry::after(attempt, settings, group.budget(), now) {
+            Retry::Next => tried.push(server.id()),
+            Retry::Same => same = Some(pick),
+            Retry::GiveUp(_) => return Stop::Answer(Answer::refuse(&refusal, exchange)),
+        }
+        exchange.record.retries += 1;
+        around.worker.metrics().upstream_retried(server.label());
+    }
+}
+
+/// Whether the request body can be sent once more: only if nothing of it was taken yet.
+fn body_state(downstream: &Downstream<'_>, exchange: &Exchange) -> retry::Body {
+    if exchange.record.bytes.body_in > 0 {
+        retry::Body::Streamed
+    } else if downstream.body_is_done() {
+        retry::Body::None
+    } else {
+        retry::Body::Buffered
+    }
+}
+
+/// Chooses a server; where all are at their limits, waits for a place as long as a connect may take.
+async fn choose(
+    around: &Surroundings<'_>,
+    downstream: &mut Downstream<'_>,
+    exchange: &mut Exchange,
+    group_index: usize,
+    tried: &[crate::upstream::ServerId],
+    deadline: &mut Deadline,
+) -> Result<Pick, Refusal> {
+    let group = &around.plan.groups[group_index];
+    let mut now = exchange.record.stamps.admitted;
+    loop {
+        let choice = group.choice(exchange.client_addr, &exchange.request, tried, now);
+        let chosen = {
+            let mut balance = around.plan.balances[group_index].borrow_mut();
+            group.choose(&choice, &mut balance)
+        };
+        match chosen {
+            Ok(pick) => {
+                exchange.record.stamps.pool_wait.finish();
+                return Ok(pick);
+            }
+            Err(NoServer::AtLimit) => {}
+            Err(why) => return Err(Refusal::NoServer(why)),
+        }
+        let wait = &mut exchange.record.stamps.pool_wait;
+        wait.begin();
+        if Stamp::now().since(wait.start) >= group.settings().connect_timeout {
+            return Err(Refusal::PoolLate);
+        }
+        deadline.pause();
+        downstream.slot().set(TICK);
+        poll_fn(|cx| downstream.slot().poll_expired(cx)).await;
+        now = Stamp::now();
+    }
+}
+
+/// Whether a kept connection may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fresh {
+    /// A retry: whatever was wrong with the kept one, a new one has not.
+    Yes,
+    No,
+}
+
+/// One attempt at one server.
+struct Try<'t, 'p> {
+    around: &'t Surroundings<'p>,
+    routed: &'t Routed<'p>,
+    group: &'t Arc<Group>,
+    pick: &'t Pick,
+    upgrade: Option<&'t [u8]>,
+}
+
+impl Try<'_, '_> {
+    async fn run(
+        &self,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+        deadline: &mut Deadline,
+        fresh: Fresh,
+    ) -> Result<(Upstream, Body, Upload), FetchError> {
+        let mut upstream = self.connection(downstream, exchange, deadline, fresh).await?;
+        let body = self.request_body(downstream, exchange);
+        forward::begin(
+            &mut upstream,
+            self.around,
+            exchange,
+            self.routed,
+            self.pick,
+            body,
+            self.upgrade,
+        )
+        .map_err(|reason| FetchError::Client(Refusal::Http2(reason)))?;
+        exchange.record.stamps.request_out = Stamp::UNSET;
+        let mut upload = Upload::new();
+        let head = self.head(&mut upstream, downstream, exchange, &mut upload, deadline).await;
+        let (bytes_in, bytes_out) = upstream.bytes();
+        exchange.record.bytes.up_in = bytes_in;
+        exchange.record.bytes.up_out = bytes_out;
+        let body = head.map_err(|error| {
+            let stale = exchange.record.connection == UpstreamConnection::Reused;
+            self.failed(error, stale, upstream.was_written())
+        })?;
+        Ok((upstream, body, upload))
+    }
+
+    /// A connection out of the pool, or a new one.
+    async fn connection(
+        &self,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+        deadline: &mut Deadline,
+        fresh: Fresh,
+    ) -> Result<Upstream, FetchError> {
+        let worker = self.around.worker;
+        let seat: &Arc<Seat> = self.pick.in_flight.seat();
+        let stamps = &mut exchange.record.stamps;
+        // A retry overwrites what the attempt before left.
+        (stamps.connect_start, stamps.connected, stamps.upstream_tls_done) = Default::default();
+        if fresh == Fresh::No {
+            let pooled = poll_fn(|cx| Poll::Ready(worker.pool().take(self.group, seat, cx))).await;
+            if let Some(upstream) = pooled {
+                exchange.record.connection = UpstreamConnection::Reused;
+                worker.metrics().upstream_reused(seat.server().label());
+                return Ok(upstream);
+            }
+        }
+        exchange.record.connection = UpstreamConnection::Fresh;
+        stamps.connect_start = Stamp::now();
+        deadline.pause();
+        let client = self.around.client;
+        let address = exchange.client_addr;
+        let opened =
+            connect::open(worker, self.group, seat, client, address, downstream.slot(), stamps);
+        let upstream = opened.await.map_err(|error| FetchError::Failed(connect_failed(error)))?;
+        let label = seat.server().label();
+        worker.metrics().upstream_opened(label, Stamp::now().since(stamps.connect_start));
+        Ok(upstream)
+    }
+
+    /// How the request body is framed towards the server.
+    fn request_body(&self, downstream: &Downstream<'_>, exchange: &Exchange) -> Body {
+        if downstream.body_is_done() {
+            return Body::None;
+        }
+        match framing::content_length(&exchange.request.headers) {
+            Ok(Some(length)) => Body::Length(length),
+            Ok(None) | Err(_) => Body::Chunked,
+        }
+    }
+
+    /// Sends the request and awaits the final response head.
+    async fn head(
+        &self,
+        upstream: &mut Upstream,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+        upload: &mut Upload,
+        deadline: &mut Deadline,
+    ) -> Result<Body, HeadFailure> {
+        let limits = HeadLimits {
+            head_bytes_max: self.group.settings().head_bytes_max,
+            target_bytes_max: 0,
+            fields_max: RESPONSE_FIELDS_MAX,
+        };
+        let method = exchange.request.method;
+        let timeouts = &self.routed.route.settings.timeouts;
+        let client_read = self.around.listener_timeouts().body_read;
+        poll_fn(|cx| {
+            let mut step =
+                HeadStep { upstream, downstream, exchange, upload, deadline, limits, method };
+            let max = self.routed.route.settings.body_bytes_max;
+            match step.poll(max, cx) {
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending => {}
+            }
+            let (waiting, time) = match upload.waiting() {
+                Some(Waiting::Client) => (Waiting::Client, client_read),
+                Some(waiting) => (waiting, timeouts.between_bytes),
+                None => (Waiting::FirstByte, timeouts.first_byte),
+            };
+            deadline
+                .poll(downstream.slot(), waiting, time, upload.take_progress(), cx)
+                .map(|late| Err(HeadFailure::Late(late)))
+        })
+        .await
+    }
+
+    fn failed(&self, error: HeadFailure, reused: bool, written: bool) -> FetchError {
+        let (failure, refusal) = match error {
+            HeadFailure::Client(refusal) => return FetchError::Client(refusal),
+            HeadFailure::Late(late) => match late.refusal() {
+                refusal @ (Refusal::FirstByteLate | Refusal::UpstreamWriteLate) => {
+                    (Failure::FirstByteTimeout, refusal)
+                }
+                refusal => return FetchError::Client(refusal),
+            },
+            HeadFailure::Upstream(HeadError::Closed) => {
+                let failure = match (reused, written) {
+                    (true, true) => Failure::StaleWritten,
+                    (true, false) => Failure::StaleUnwritten,
+                    (false, _) => Failure::Reset,
+                };
+                (failure, Refusal::UpstreamClosed)
+            }
+            HeadFailure::Upstream(HeadError::NotProcessed) => {
+                (Failure::NotProcessed, Refusal::UpstreamClosed)
+            }
+            HeadFailure::Upstream(HeadError::Broken) => (Failure::Reset, Refusal::UpstreamBroken),
+            HeadFailure::Upstream(HeadError::Invalid(error)) => {
+                (Failure::InvalidResponse, Refusal::UpstreamInvalid(error))
+            }
+            HeadFailure::Upstream(HeadError::Http2(reason)) => {
+                (Failure::Reset, Refusal::UpstreamHttp2(reason))
+            }
+        };
+        FetchError::Failed(Failed { failure, refusal })
+    }
+}
+
+/// Why no response head came in one attempt.
+enum HeadFailure {
+    Client(Refusal),
+    Late(super::transfer::Late),
+    Upstream(HeadError),
+}
+
+/// What is moved on while the head is awaited.
+struct HeadStep<'s, 'd> {
+    upstream: &'s mut Upstream,
+    downstream: &'s mut Downstream<'d>,
+    exchange: &'s mut Exchange,
+    upload: &'s mut Upload,
+    deadline: &'s mut Deadline,
+    limits: HeadLimits,
+    method: Method,
+}
+
+impl HeadStep<'_, '_> {
+    fn poll(
+        &mut self,
+        body_max: Option<u64>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Body, HeadFailure>> {
+        let record: &mut record::Record = &mut self.exchange.record;
+        match self.upload.poll(self.downstream, self.upstream, record, body_max, cx) {
+            // A server that stops reading may have answered already: its answer is awaited.
+            Poll::Ready(UploadEnd::Done | UploadEnd::UpstreamClosed) | Poll::Pending => {}
+            Poll::Ready(UploadEnd::Client(refusal)) => {
+                return Poll::Ready(Err(HeadFailure::Client(refusal)));
+            }
+        }
+        if self.downstream.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(HeadFailure::Client(Refusal::ClientClosed)));
+        }
+        loop {
+            let response = &mut self.exchange.response;
+            match self.upstream.poll_head(self.method, &self.limits, response, cx) {
+                Poll::Pending => break,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(HeadFailure::Upstream(error))),
+                Poll::Ready(Ok(body)) if self.exchange.response.status >= 200 => {
+                    self.stamp_head();
+                    return Poll::Ready(Ok(body));
+                }
+                Poll::Ready(Ok(body)) if self.exchange.response.status == 101 => {
+                    self.stamp_head();
+                    return Poll::Ready(Ok(body));
+                }
+                Poll::Ready(Ok(_)) => {
+                    self.upload.note_progress();
+                    self.downstream.interim(&self.exchange.request, &self.exchange.response);
+                }
+            }
+        }
+        // Interim responses that the client does not take wait for the final one.
+        let _ = self.downstream.poll_flush(cx);
+        Poll::Pending
+    }
+
+    fn stamp_head(&mut self) {
+        let now = Stamp::now();
+        let stamps = &mut self.exchange.record.stamps;
+        stamps.first_byte_up = now;
+        stamps.head_up = now;
+        self.deadline.pause();
+    }
+}
+
+fn connect_failed(error: ConnectError) -> Failed {
+    let (failure, refusal) = match error {
+        ConnectError::AtLimit => (Failure::AtLimit, Refusal::PoolLate),
+        ConnectError::Io(_) => (Failure::ConnectRefused, Refusal::Connect),
+        ConnectError::Late => (Failure::ConnectTimeout, Refusal::ConnectLate),
+        ConnectError::Tls(reason) => (Failure::Tls, Refusal::UpstreamTls(reason)),
+        ConnectError::Http2(reason) => (Failure::Tls, Refusal::UpstreamHttp2(reason)),
+    };
+    Failed { failure, refusal }
+}
