@@ -51,11 +51,7 @@ fn expand_escape<'a>(rest: &'a str, bytes: &mut Vec<u8>) -> Result<&'a str, Stri
     Ok(&rest[1..])
 }
 
-fn expand_name<'a>(
-    rest: &'a str,
-    names: &Names,
-    bytes: &mut Vec<u8>,
-) -> Result<&'a str, String> {
+fn expand_name<'a>(rest: &'a str, names: &Names, bytes: &mut Vec<u8>) -> Result<&'a str, String> {
     if let Some(after) = rest.strip_prefix("host") {
         bytes.extend_from_slice(names.host.as_bytes());
         return Ok(after);
@@ -81,7 +77,7 @@ pub(crate) fn show(bytes: &[u8]) -> String {
         text.push('\n');
     }
     if bytes.len() > SHOWN_MAX {
-        text.push_str(&format!("    … {} bytes in all\n", bytes.len()));
+        text.extend(["    … ", &bytes.len().to_string(), " bytes in all\n"]);
     }
     text
 }

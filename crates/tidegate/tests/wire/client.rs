@@ -53,9 +53,10 @@ impl Wire {
         if self.ended.is_some() {
             return false;
         }
-        let mut chunk = [0; 64 * 1024];
+        let mut chunk = [0; 16 * 1024];
         let wait = wait.max(Duration::from_millis(1));
-        let result = self.stream.set_read_timeout(Some(wait)).and_then(|()| self.stream.read(&mut chunk));
+        let result =
+            self.stream.set_read_timeout(Some(wait)).and_then(|()| self.stream.read(&mut chunk));
         match result {
             Ok(0) => self.ended = Some(Ended::Fin),
             Ok(length) => {
@@ -132,7 +133,8 @@ impl Connection<'_> {
             Connection::Http1 { wire, methods } => {
                 let closed = wire.ended == Some(Ended::Fin);
                 let (all, leftover) = responses(&wire.received, methods, closed);
-                let (interims, finals) = all.into_iter().partition::<Vec<_>, _>(Message::is_interim);
+                let (interims, finals) =
+                    all.into_iter().partition::<Vec<_>, _>(Message::is_interim);
                 (finals, interims.iter().map(Message::status).collect(), leftover)
             }
             Connection::Http2(session) => session.responses(),
@@ -141,7 +143,8 @@ impl Connection<'_> {
 
     fn completed(&mut self) -> usize {
         let (finals, ..) = self.responses();
-        let over = |message: &&Message| message.progress == Progress::Complete || message.reset.is_some();
+        let over =
+            |message: &&Message| message.progress == Progress::Complete || message.reset.is_some();
         finals.iter().filter(over).count()
     }
 
@@ -208,7 +211,8 @@ fn take_steps(case: &Case, connection: &mut Connection<'_>, log: &Log) {
             }
             ClientStep::AwaitResponse => {
                 awaited += 1;
-                connection.read_until(case.patience, |connection| connection.completed() >= awaited);
+                connection
+                    .read_until(case.patience, |connection| connection.completed() >= awaited);
             }
             ClientStep::AwaitInterim(status) => {
                 connection.read_until(case.patience, |connection| {
@@ -309,9 +313,13 @@ fn probe_request(case: &Case, target: &str, option: &str) -> Vec<u8> {
 
 fn judge_probe(what: &str, target: &str, finals: &[Message], leftover: &[u8]) -> Option<String> {
     match finals {
-        [only] if only.status() == 200
-            && only.body == format!("answer to {target}").as_bytes()
-            && leftover.is_empty() => None,
+        [only]
+            if only.status() == 200
+                && only.body == format!("answer to {target}").as_bytes()
+                && leftover.is_empty() =>
+        {
+            None
+        }
         [] => Some(format!("{what} was not answered")),
         [first, ..] => Some(format!(
             "{what} was answered by {:?} with body {:?}, {} responses, {} bytes left over",

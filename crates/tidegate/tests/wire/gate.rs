@@ -36,7 +36,9 @@ impl Gate {
         let (http1, second) = free_addresses();
         let peer = std::env::var("TIDEGATE_WIRE_PEER").ok();
         let (name, http2, mut command) = match peer {
-            Some(peer) => (peer.clone(), second, peer_command(&peer, &directory, http1, second, &sites)?),
+            Some(peer) => {
+                (peer.clone(), second, peer_command(&peer, &directory, http1, second, &sites)?)
+            }
             None => ("tidegate".to_owned(), http1, tidegate_command(&directory, http1, &sites)?),
         };
         let output = File::create(directory.join("output")).unwrap();
@@ -105,8 +107,10 @@ fn tidegate_command(
          [[listen]]\naddress = \"{listen}\"\nprotocols = \"both\"\nhead_timeout = \"2s\"\n\n"
     );
     for (host, origin) in sites {
-        let _infallible =
-            write!(text, "[[site]]\nhost = \"{host}\"\nupstream = \"{origin}\"\nbody_max = \"1MB\"\n\n");
+        let _infallible = write!(
+            text,
+            "[[site]]\nhost = \"{host}\"\nupstream = \"{origin}\"\nbody_max = \"1MB\"\n\n"
+        );
     }
     let file = directory.join("tidegate.toml");
     std::fs::write(&file, text).unwrap();
@@ -124,9 +128,11 @@ fn peer_command(
     http2: SocketAddr,
     sites: &[(String, SocketAddr)],
 ) -> Option<Command> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../conformance/peers/{name}.sh"));
-    let lines: String = sites.iter().map(|(host, origin)| format!("{host} {origin}\n")).collect();
-    std::fs::write(directory.join("sites"), lines).unwrap();
+    let script =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../conformance/peers/{name}.sh"));
+    let lines: Vec<String> =
+        sites.iter().map(|(host, origin)| format!("{host} {origin}")).collect();
+    std::fs::write(directory.join("sites"), lines.join("\n") + "\n").unwrap();
     if !script.exists() {
         return None;
     }

@@ -1,5 +1,12 @@
 //! HPACK (RFC 7541), as little as a test client needs: it writes literals only, without any check of
 //! what it writes, and reads everything but the dynamic table, which its SETTINGS forbid.
+#![expect(clippy::cast_possible_truncation, reason = "every cast is of a remainder that fits")]
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// A field list: names and values as they are.
+pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Writes a field list as literals without indexing and without Huffman coding (section 6.2.2).
 pub(crate) fn encode(fields: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
@@ -30,7 +37,7 @@ fn encode_integer(mut value: usize, block: &mut Vec<u8>) {
 }
 
 /// Reads a field list.
-pub(crate) fn decode(mut block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+pub(crate) fn decode(mut block: &[u8]) -> Result<Fields, String> {
     let mut fields = Vec::new();
     while let Some(&first) = block.first() {
         if first & 0x80 != 0 {
@@ -86,38 +93,42 @@ fn decode_text(block: &mut &[u8]) -> Result<Vec<u8>, String> {
     Ok(if huffman { decode_huffman(text) } else { text.to_vec() })
 }
 
-/// The code is canonical (appendix B): its lengths define it.
+/// What is left at the end are padding bits.
 fn decode_huffman(text: &[u8]) -> Vec<u8> {
+    let codes = HUFFMAN_CODES.get_or_init(huffman_codes);
     let mut decoded = Vec::new();
-    let (mut code, mut length, mut first, mut index) = (0_u32, 0, 0_u32, 0);
-    let ordered = SYMBOLS_BY_LENGTH.get_or_init(symbols_by_length);
+    let (mut code, mut length) = (0_u32, 0_u8);
     for bit in text.iter().flat_map(|byte| (0..8).rev().map(move |shift| byte >> shift & 1)) {
         code = code << 1 | u32::from(bit);
         length += 1;
-        first <<= 1;
-        let of_length = CODE_LENGTHS.iter().filter(|&&other| other == length).count();
-        if code - first < of_length as u32 {
-            decoded.push(ordered[index + (code - first) as usize] as u8);
-            (code, length, first, index) = (0, 0, 0, 0);
-        } else {
-            first += of_length as u32;
-            index += of_length;
+        if let Some(symbol) = codes.get(&(length, code)) {
+            decoded.push(*symbol);
+            (code, length) = (0, 0);
         }
     }
     decoded
 }
 
-static SYMBOLS_BY_LENGTH: std::sync::OnceLock<Vec<usize>> = std::sync::OnceLock::new();
+/// Symbols by the length of their code and the code.
+static HUFFMAN_CODES: OnceLock<HashMap<(u8, u32), u8>> = OnceLock::new();
 
-fn symbols_by_length() -> Vec<usize> {
-    let mut symbols: Vec<usize> = (0..CODE_LENGTHS.len()).collect();
-    symbols.sort_by_key(|&symbol| (CODE_LENGTHS[symbol], symbol));
-    symbols
+/// The code is canonical: its lengths define it. EOS stands in no text.
+fn huffman_codes() -> HashMap<(u8, u32), u8> {
+    let mut symbols: Vec<(u8, u8)> = CODE_LENGTHS.into_iter().zip(0..=255).collect();
+    symbols.sort_unstable();
+    let mut next = 0_u32;
+    let mut before = symbols[0].0;
+    let codes = symbols.into_iter().map(|(length, symbol)| {
+        let code = next << (length - before);
+        (next, before) = (code + 1, length);
+        ((length, code), symbol)
+    });
+    codes.collect()
 }
 
-/// Bits of each symbol's Huffman code (RFC 7541, appendix B); the last is EOS.
+/// Bits of each symbol's Huffman code (RFC 7541, appendix B), but for EOS.
 #[rustfmt::skip]
-const CODE_LENGTHS: [u8; 257] = [
+const CODE_LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
     5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7,
@@ -128,7 +139,7 @@ const CODE_LENGTHS: [u8; 257] = [
     23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
     26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24,
     21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
-    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
 ];
 
 /// RFC 7541, appendix A.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::client::Wire;
-use crate::hpack;
+use crate::hpack::{self, Fields};
 use crate::message::{Framing, Message, Progress};
 use crate::script::{ClientStep, End};
 
@@ -50,8 +50,8 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct Stream {
     interims: Vec<u16>,
-    response: Option<Vec<(Vec<u8>, Vec<u8>)>>,
-    trailers: Vec<(Vec<u8>, Vec<u8>)>,
+    response: Option<Fields>,
+    trailers: Fields,
     body: Vec<u8>,
     ended: bool,
     reset: Option<u32>,
@@ -99,8 +99,10 @@ impl Session {
 
     /// A well-formed request on the next free stream.
     pub(crate) fn request(&mut self, host: &str, target: &str) {
-        let fields = [(":method", "GET"), (":scheme", "http"), (":authority", host), (":path", target)];
-        let fields = fields.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+        let fields =
+            [(":method", "GET"), (":scheme", "http"), (":authority", host), (":path", target)];
+        let fields =
+            fields.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
         let stream = (self.stream_max + 1) | 1;
         self.headers(stream, End::Stream, &hpack::encode(&fields));
     }
@@ -118,7 +120,7 @@ impl Session {
 
     fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         self.stream_max = self.stream_max.max(stream);
-        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        let mut frame = payload.len().to_be_bytes()[size_of::<usize>() - 3..].to_vec();
         frame.extend([kind, flags]);
         frame.extend(stream.to_be_bytes());
         frame.extend_from_slice(payload);
@@ -221,7 +223,9 @@ impl Stream {
         let fields = self.response.as_deref().unwrap_or_default();
         let length = fields.iter().find(|(name, _)| name == b"content-length");
         let told = length.and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
-        self.ended && !self.body.is_empty() && told.is_some_and(|told: usize| told != self.body.len())
+        self.ended
+            && !self.body.is_empty()
+            && told.is_some_and(|told: usize| told != self.body.len())
     }
 
     fn message(&self) -> Message {

@@ -45,7 +45,9 @@ fn judge_clauses(case: &Case, outcome: &Outcome, log: &Log) -> Vec<String> {
     let mut faults = Vec::new();
     for clause in &case.clauses {
         match clause {
-            Clause::Must(expectation) => faults.extend(check(case, expectation, outcome, log).err()),
+            Clause::Must(expectation) => {
+                faults.extend(check(case, expectation, outcome, log).err());
+            }
             Clause::Either(ways) => {
                 let mut failed = Vec::new();
                 for way in ways {
@@ -70,7 +72,10 @@ fn judge_always(outcome: &Outcome, log: &Log) -> Vec<String> {
     for Exchange { message, .. } in log.requests() {
         let target = message.target().escape_ascii().to_string();
         faults.extend(
-            message.faults.iter().map(|fault| format!("the origin got an ambiguous request: {fault}")),
+            message
+                .faults
+                .iter()
+                .map(|fault| format!("the origin got an ambiguous request: {fault}")),
         );
         if contains(message.target(), HIDDEN) {
             faults.push(format!("a hidden request reached the origin: {target}"));
@@ -78,7 +83,10 @@ fn judge_always(outcome: &Outcome, log: &Log) -> Vec<String> {
     }
     for response in &outcome.finals {
         faults.extend(
-            response.faults.iter().map(|fault| format!("the client got an ambiguous response: {fault}")),
+            response
+                .faults
+                .iter()
+                .map(|fault| format!("the client got an ambiguous response: {fault}")),
         );
     }
     if contains(&outcome.received, HIDDEN) {
@@ -142,14 +150,15 @@ fn check_client(
             let refusing = |message: &&Message| message.reset.is_some() || message.status() >= 400;
             let over = outcome.ended.is_some() || outcome.goaway.is_some();
             ensure(
-                finals.iter().all(|message| refusing(message)) && finals.len() <= 1
+                finals.iter().all(refusing)
+                    && finals.len() <= 1
                     && (over || (case.speaks == Version::Http2 && finals.len() == 1)),
                 || format!("expected a refusal, got {statuses:?} and {:?}", outcome.ended),
             )
         }
-        Expectation::Close => {
-            ensure(outcome.ended.is_some() || outcome.goaway.is_some(), || "expected a close".into())
-        }
+        Expectation::Close => ensure(outcome.ended.is_some() || outcome.goaway.is_some(), || {
+            "expected a close".into()
+        }),
         Expectation::Kept => ensure(outcome.ended.is_none() && outcome.goaway.is_none(), || {
             "expected the connection to be kept".into()
         }),
@@ -221,10 +230,12 @@ fn check_origin(expectation: &Expectation, log: &Log) -> Result<(), String> {
             ensure(!found, || format!("expected {} nowhere at the origin", brief(bytes)))
         }
         Expectation::OriginCut => {
-            let cut = requests.iter().all(|exchange| {
-                exchange.message.progress != Progress::Complete && exchange.ended
-            });
-            ensure(cut, || "expected no whole request at the origin, and its connection ended".into())
+            let cut = requests
+                .iter()
+                .all(|exchange| exchange.message.progress != Progress::Complete && exchange.ended);
+            ensure(cut, || {
+                "expected no whole request at the origin, and its connection ended".into()
+            })
         }
         _ => Err("this can be expected of the client only".into()),
     }
@@ -241,20 +252,19 @@ fn same_request(request: &Message, expected: &[u8]) -> Result<(), String> {
         )
     })?;
     let normal = |message: &Message| {
-        let fields = message.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
+        let fields =
+            message.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.clone()));
         let mut fields: Vec<_> = fields.collect();
         fields.sort();
         fields
     };
     let mut fields = normal(request);
     for field in normal(&expected) {
-        match fields.iter().position(|other| *other == field) {
-            Some(position) => fields.remove(position),
-            None => {
-                let (name, value) = (field.0.escape_ascii(), field.1.escape_ascii());
-                return Err(format!("expected the field {name}: {value} at the origin"));
-            }
+        let Some(position) = fields.iter().position(|other| *other == field) else {
+            let (name, value) = (field.0.escape_ascii(), field.1.escape_ascii());
+            return Err(format!("expected the field {name}: {value} at the origin"));
         };
+        fields.remove(position);
     }
     fields.retain(|(name, _)| !GATE_FIELDS.iter().any(|own| own.as_bytes() == name.as_slice()));
     ensure(fields.is_empty(), || {
@@ -278,7 +288,11 @@ fn holds_field(message: &Message, line: &[u8]) -> bool {
 
 fn brief(bytes: &[u8]) -> String {
     let shown = bytes[..bytes.len().min(120)].escape_ascii();
-    if bytes.len() > 120 { format!("\"{shown}…\" ({} bytes)", bytes.len()) } else { format!("\"{shown}\"") }
+    if bytes.len() > 120 {
+        format!("\"{shown}…\" ({} bytes)", bytes.len())
+    } else {
+        format!("\"{shown}\"")
+    }
 }
 
 fn ensure(holds: bool, fault: impl FnOnce() -> String) -> Result<(), String> {

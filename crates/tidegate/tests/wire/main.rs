@@ -10,6 +10,8 @@
 //! `TIDEGATE_WIRE_ONLY=text` runs the cases whose file or name holds the text.
 //! `TIDEGATE_WIRE_PEER=nginx` puts another gate in Tidegate's place (`conformance/peers/`).
 
+#![expect(clippy::unwrap_used, reason = "in a test runner a failure of its own may end the run")]
+
 mod bytes;
 mod client;
 mod gate;
@@ -49,7 +51,9 @@ fn every_case_holds() {
     let started = now();
     let origins = Origins::bind(&cases).unwrap();
     let Some(mut gate) = Gate::start(&cases, &origins) else {
-        println!("skipped: TIDEGATE_WIRE_PEER or TIDEGATE_BIN names a gate that cannot be run here");
+        println!(
+            "skipped: TIDEGATE_WIRE_PEER or TIDEGATE_BIN names a gate that cannot be run here"
+        );
         return;
     };
     let mut failures = run_all(&cases, &gate, &origins);
@@ -100,11 +104,7 @@ fn run_one(case: &Case, gate: &Gate, origins: &Origins) -> Option<String> {
     if faults.is_empty() {
         return None;
     }
-    let mut report = format!("{}: {}\n", case.place, case.name);
-    for fault in faults {
-        report.push_str(&format!("  * {fault}\n"));
-    }
-    report.push_str(&outcome.transcript());
-    report.push_str(&log.transcript());
-    Some(report)
+    let faults = faults.join("\n  * ");
+    let (client, origin) = (outcome.transcript(), log.transcript());
+    Some(format!("{}: {}\n  * {faults}\n{client}{origin}", case.place, case.name))
 }

@@ -48,7 +48,7 @@ pub(crate) struct Message {
     pub progress: Progress,
     /// Bytes of the input that are this message's.
     pub consumed: usize,
-    /// An HTTP/2 stream's error: what RST_STREAM says, or what the client would raise itself.
+    /// An HTTP/2 stream's error: what `RST_STREAM` says, or what the client would raise itself.
     pub reset: Option<u32>,
     pub faults: Vec<String>,
 }
@@ -109,7 +109,8 @@ impl Message {
 
     /// The values of a field, in order.
     pub(crate) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        let of_name = self.fields.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name.as_bytes()));
+        let of_name =
+            self.fields.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name.as_bytes()));
         of_name.map(|(_, value)| value.as_slice())
     }
 
@@ -201,9 +202,9 @@ impl Message {
         if !codings.is_empty() && self.line.ends_with(b"HTTP/1.0") {
             self.fault("Transfer-Encoding in HTTP/1.0");
         }
-        let chunked = codings.iter().any(|coding| {
-            crate::bytes::contains(&coding.to_ascii_lowercase(), b"chunked")
-        });
+        let chunked = codings
+            .iter()
+            .any(|coding| crate::bytes::contains(&coding.to_ascii_lowercase(), b"chunked"));
         let length = lengths.iter().find_map(|length| {
             std::str::from_utf8(length).ok().and_then(|length| length.parse().ok())
         });

@@ -122,14 +122,16 @@ impl Log {
     }
 
     pub(crate) fn transcript(&self) -> String {
-        let mut text = String::new();
-        for (number, connection) in self.state.lock().unwrap().connections.iter().enumerate() {
+        let state = self.state.lock().unwrap();
+        let connections = state.connections.iter().enumerate().map(|(number, connection)| {
+            let (received, sent) = (show(&connection.received), show(&connection.sent));
             let end = if connection.ended { "ended" } else { "still open" };
-            text.push_str(&format!("  origin's connection {} ({end}) received:\n", number + 1));
-            text.push_str(&show(&connection.received));
-            text.push_str("  and sent:\n");
-            text.push_str(&show(&connection.sent));
-        }
+            let number = number + 1;
+            format!(
+                "  origin's connection {number} ({end}) received:\n{received}  and sent:\n{sent}"
+            )
+        });
+        let text = connections.collect::<Vec<_>>().concat();
         if text.is_empty() { "  the origin saw no connection\n".into() } else { text }
     }
 
@@ -161,7 +163,8 @@ impl Log {
 /// 200 with a body that names the request's target, so that mixed-up responses show.
 fn default_answer(message: &Message) -> Vec<u8> {
     let body = [b"answer to ", message.target()].concat();
-    let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut answer =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     if !message.line.starts_with(b"HEAD ") {
         answer.extend(body);
     }
@@ -239,9 +242,9 @@ impl Server {
                 OriginStep::Echo => return peer.echo(),
             }
         }
-        let consumed = peer.read_all(&log, exchange).map(|()| {
-            log.state.lock().unwrap().exchanges[exchange].message.consumed
-        })?;
+        let consumed = peer
+            .read_all(&log, exchange)
+            .map(|()| log.state.lock().unwrap().exchanges[exchange].message.consumed)?;
         peer.buffer.drain(..consumed);
         Some(())
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::bytes::{Names, expand};
+use crate::hpack::Fields;
 use crate::script::{
     Afterwards, Answer, Applies, Case, Clause, ClientStep, End, Expectation, OriginStep,
     StatusPattern, Version,
@@ -14,24 +15,24 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// All cases under a directory, in the order of their files' names.
 pub(crate) fn load(directory: &Path) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
-    let mut mistakes = String::new();
+    let mut mistakes = Vec::new();
     for path in wire_files(directory) {
         let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
         let file = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
         for parsed in parse(&file, &text, cases.len()) {
             match parsed {
                 Ok(case) => cases.push(case),
-                Err(mistake) => mistakes.push_str(&format!("{mistake}\n")),
+                Err(mistake) => mistakes.push(mistake),
             }
         }
     }
     let mut seen = std::collections::HashSet::new();
     for case in &cases {
         if !seen.insert(&case.name) {
-            mistakes.push_str(&format!("{}: another case has this name\n", case.place));
+            mistakes.push(format!("{}: another case has this name", case.place));
         }
     }
-    if mistakes.is_empty() { Ok(cases) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(cases) } else { Err(mistakes.join("\n")) }
 }
 
 fn wire_files(directory: &Path) -> Vec<PathBuf> {
@@ -109,7 +110,10 @@ fn parse_case(
 ) -> Result<Case, (usize, String)> {
     let head = &lines[0];
     if !comment.contains("RFC") && !comment.contains("CVE") {
-        return Err((head.number, "a comment that cites an RFC or a CVE stands above a case".into()));
+        return Err((
+            head.number,
+            "a comment that cites an RFC or a CVE stands above a case".into(),
+        ));
     }
     let mut case = Case {
         index,
@@ -256,7 +260,9 @@ fn parse_expectation(
     Ok(match *words {
         ["status", ref statuses @ ..] => Expectation::Statuses(vec![patterns(statuses)?]),
         ["statuses", ref each @ ..] => Expectation::Statuses(
-            each.iter().map(|word| patterns(&word.split('|').collect::<Vec<_>>())).collect::<Result<_, _>>()?,
+            each.iter()
+                .map(|word| patterns(&word.split('|').collect::<Vec<_>>()))
+                .collect::<Result<_, _>>()?,
         ),
         ["no-response"] => Expectation::NoResponse,
         ["refused"] => Expectation::Refused,
@@ -264,9 +270,9 @@ fn parse_expectation(
         ["kept"] => Expectation::Kept,
         ["complete"] => Expectation::Complete,
         ["not-complete"] => Expectation::NotComplete,
-        ["interim", ref statuses @ ..] => {
-            Expectation::Interim(statuses.iter().map(|word| number(word)).collect::<Result<_, _>>()?)
-        }
+        ["interim", ref statuses @ ..] => Expectation::Interim(
+            statuses.iter().map(|word| number(word)).collect::<Result<_, _>>()?,
+        ),
         ["header", ..] => Expectation::Header(tail(1)?),
         ["no-header", name] => Expectation::NoHeader(name.to_owned()),
         ["body", "contains", ..] => Expectation::BodyContains(tail(2)?),
@@ -307,7 +313,7 @@ fn block(line: &Line<'_>, names: &Names) -> Result<Vec<u8>, String> {
 }
 
 /// Field lines of an HTTP/2 head: `name: value`, where a name may begin with a colon.
-fn field_lines(line: &Line<'_>, names: &Names) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+fn field_lines(line: &Line<'_>, names: &Names) -> Result<Fields, String> {
     let mut fields = Vec::new();
     for text in line.block.as_deref().ok_or("`|` lines with fields are missing here")? {
         let colon = text.get(1..).and_then(|tail| tail.find(':')).map(|position| position + 1);
@@ -342,13 +348,11 @@ fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
 }
 
 fn duration(word: &str) -> Result<Duration, String> {
-    match word.strip_suffix("ms") {
-        Some(milliseconds) => Ok(Duration::from_millis(number(milliseconds)?)),
-        None => {
-            let seconds = word.strip_suffix('s').ok_or("a time ends in `ms` or `s`")?;
-            Ok(Duration::from_secs(number(seconds)?))
-        }
+    if let Some(milliseconds) = word.strip_suffix("ms") {
+        return Ok(Duration::from_millis(number(milliseconds)?));
     }
+    let seconds = word.strip_suffix('s').ok_or("a time ends in `ms` or `s`")?;
+    Ok(Duration::from_secs(number(seconds)?))
 }
 
 #[test]

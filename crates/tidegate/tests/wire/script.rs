@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::bytes::Names;
+use crate::hpack::Fields;
 
 /// One named case of a `.wire` file.
 #[derive(Debug)]
@@ -59,9 +60,22 @@ pub(crate) enum ClientStep {
     HalfClose,
     /// RST from the client.
     Reset,
-    Headers { stream: u32, end: End, fields: Vec<(Vec<u8>, Vec<u8>)> },
-    Data { stream: u32, end: End, bytes: Vec<u8> },
-    Frame { kind: u8, flags: u8, stream: u32, payload: Vec<u8> },
+    Headers {
+        stream: u32,
+        end: End,
+        fields: Fields,
+    },
+    Data {
+        stream: u32,
+        end: End,
+        bytes: Vec<u8>,
+    },
+    Frame {
+        kind: u8,
+        flags: u8,
+        stream: u32,
+        payload: Vec<u8>,
+    },
 }
 
 /// Whether a frame ends its stream.
@@ -134,7 +148,10 @@ pub(crate) enum Expectation {
     OriginNothing,
     OriginRequests(usize),
     /// The nth request (from 0): line, fields in any order, body. The gate's own fields may be there.
-    OriginSees { nth: usize, request: Vec<u8> },
+    OriginSees {
+        nth: usize,
+        request: Vec<u8>,
+    },
     /// Some request holds this field line, its name in any case.
     OriginHas(Vec<u8>),
     /// No request has a field of this name.
@@ -167,7 +184,9 @@ impl Case {
     /// Every expectation, whichever alternative it stands in.
     pub(crate) fn expectations(&self) -> impl Iterator<Item = &Expectation> {
         self.clauses.iter().flat_map(|clause| match clause {
-            Clause::Must(expectation) => std::slice::from_ref(expectation).iter().collect::<Vec<_>>(),
+            Clause::Must(expectation) => {
+                std::slice::from_ref(expectation).iter().collect::<Vec<_>>()
+            }
             Clause::Either(ways) => ways.iter().flatten().collect(),
         })
     }
