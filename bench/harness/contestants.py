@@ -227,7 +227,7 @@ class Contestant:
             "tidegate/tidegate.toml",
             {
                 "WORK": str(self.work),
-                "INCLUDE": '"sites.toml"' if others else "",
+                "INCLUDE": 'include = ["sites.toml"]' if others else "",
                 "PLAIN": self.plain,
                 "TLS": self.tls,
                 "ORIGIN": origin.ADDRESS,
