@@ -5,6 +5,8 @@
 //!   [`ring`] or [`sticky`] cookie.
 //! - [`server`] is the shared state of one server, [`standing`] and [`ejection`] what follows from it.
 //! - [`roster`] changes who is in a group while it runs.
+//! - [`watch`] keeps it all up to date from the control thread: [`dns`], and [`health`] checks by
+//!   [`probe`]s.
 //! - [`retry`] decides on further attempts, within a [`budget`].
 //!
 //! Decisions are pure and take the time as an argument; nothing here opens a connection for a request.
@@ -12,14 +14,17 @@
 pub mod balance;
 pub mod budget;
 pub(crate) mod connect;
+pub mod dns;
 pub mod ejection;
 #[cfg(test)]
 mod fixture;
 pub mod group;
 pub(crate) mod h1;
 pub(crate) mod h2;
+mod health;
 pub mod members;
 pub(crate) mod pool;
+mod probe;
 pub mod retry;
 mod ring;
 pub mod roster;
@@ -28,10 +33,13 @@ pub mod server;
 pub mod standing;
 pub mod sticky;
 pub(crate) mod stream;
+pub mod watch;
 
 pub use balance::{Choice, HashInput, NoServer, Pick, Tier, Way, WorkerBalance};
 pub use budget::Budget;
+pub use dns::Resolver;
 pub use group::{Group, Groups, Outcome};
 pub use members::{Member, Members};
 pub use retry::Failure;
 pub use server::{AtLimit, InFlight, OpenConnection, Seat, Server, ServerId};
+pub use watch::Watch;

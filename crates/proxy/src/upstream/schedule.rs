@@ -7,6 +7,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use super::standing::nanos;
 
 /// A server in turn, by weight, in O(log n).
 ///
@@ -134,6 +137,11 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
+    }
+
+    /// A random part of a time, none and all included.
+    pub(super) fn part_of(&mut self, time: Duration) -> Duration {
+        Duration::from_nanos(self.below(nanos(time).saturating_add(1)))
     }
 
     /// A number below `bound`, or zero. The bias is `bound / 2^64`: none that a balance could show.

@@ -26,6 +26,13 @@ use crate::settings::PeerAddress;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(u32);
 
+impl ServerId {
+    /// The number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// Counts the changes of a group's members and of their standing. Workers compare it with what
 /// their tables were built from.
 pub(super) type Epoch = Arc<AtomicU64>;
