@@ -1,6 +1,8 @@
 """The command `bench/run`: which scenario, how many rounds, where results go."""
 
 import argparse
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +43,8 @@ def main(arguments: list[str]) -> int:
         results.say(tables.figures(options.results, SCENARIOS))
         return 0
     machine.prepare()
+    # An ended run must stop its servers as a finished one does.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if not tidegate_binary().exists():
         results.say("The gate has not been built: measuring its peers only.")
     names = list(SCENARIOS) if "all" in options.scenario else [name for name in options.scenario if name in SCENARIOS]

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import accounting, certificates, origin, templates
 from .certificates import HOST
 from .machine import BENCH, LOAD_CORE, REPOSITORY, SERVER_CORE, files_max
-from .processes import Failed, Process, await_true
+from .processes import Failed, Process, await_true, require_free
 
 
 class Program(Enum):
@@ -71,6 +71,8 @@ class Contestant:
         self.work = work
         work.mkdir(parents=True)
         certificates.make(work)
+        for address in (self.plain, self.tls):
+            require_free(address)
         command = {
             Program.NGINX: self._configure_nginx,
             Program.HAPROXY: self._configure_haproxy,
@@ -81,7 +83,7 @@ class Contestant:
             self._sink = Process("log-sink", sink, LOAD_CORE, work)
             self._sink.next_line(patience_s=10)
         self._process = Process(self.label, command, SERVER_CORE, work)
-        await_true(f"the start of {self.label}", self._listens)
+        await_true(f"the start of {self.label}", self._listens, patience_s=60)
         self.probe()
         if (cores := accounting.cores_allowed(self.pid)) != {str(SERVER_CORE)}:
             raise Failed(f"{self.label} has threads on cores {sorted(cores)}")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import templates
 from .machine import LOAD_CORE, files_max
-from .processes import Failed, Process, await_true
+from .processes import Failed, Process, await_true, require_free
 
 ADDRESS = "127.0.0.1:18000"
 
@@ -31,6 +31,7 @@ class Origin:
             "origin/nginx.conf", {"WORK": str(work), "ORIGIN": ADDRESS, "NOFILE": str(files_max())}
         )
         path = templates.write(work, "nginx.conf", self.config)
+        require_free(ADDRESS)
         self._process = Process("origin", ["nginx", "-c", str(path)], LOAD_CORE, work)
         await_true("the origin's start", self._answers)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -71,14 +72,22 @@ class Process:
         self._child.wait()
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL if that is not heeded."""
+        """SIGTERM, then SIGKILL if that is not heeded, for the program and what it started.
+
+        A worker that outlived its master would share the port with the next run's, unseen.
+        """
+        members = family(self.pid) if self.running() else []
         if self.running():
             self._child.send_signal(signal.SIGTERM)
             try:
                 self._child.wait(STOP_PATIENCE_S)
             except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
+                self.kill()
+        for pid in members:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
         self._out.close()
         self._err.close()
 
@@ -101,6 +110,16 @@ def family(root: int) -> list[int]:
         found.append(pid)
         frontier.extend(children.get(pid, []))
     return found
+
+
+def require_free(address: str) -> None:
+    """Fail if anything listens there: SO_REUSEPORT would share the load with it, unseen."""
+    host, port = address.split(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except ConnectionRefusedError:
+        return
+    raise Failed(f"something else listens on {address}")
 
 
 def await_true(what: str, condition, patience_s: float = 15.0, pause_s: float = 0.05) -> None:

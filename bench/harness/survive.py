@@ -17,7 +17,7 @@ from .certificates import HOST
 from .contestants import tidegate_binary
 from .gate_control import Gate
 from .machine import LOAD_CORE
-from .processes import Failed, Process, await_true
+from .processes import Failed, Process, await_true, require_free
 from .stage import Options, work_directory
 
 RELOADS = 20
@@ -65,6 +65,8 @@ def run(name: str, options: Options) -> None:
         processes: list[Process] = []
         gate = None
         try:
+            for address in (PLAIN, TLS, *SERVERS.values()):
+                require_free(address)
             servers = {}
             for server, address in SERVERS.items():
                 servers[server] = start_server(work, server, address)
