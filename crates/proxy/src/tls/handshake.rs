@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
-use rustls::{Error, PeerIncompatible};
+use rustls::{CertificateError, Error, PeerIncompatible};
 
 use super::certificate::{Validity, validity_of};
 use super::client::ClientTls;
@@ -319,7 +319,9 @@ fn classify(failure: Failure, session: &Session, asked: &mut Asked) -> Handshake
             | PeerIncompatible::Tls12NotOfferedOrEnabled
             | PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
-            | PeerIncompatible::SupportedVersionsExtensionRequired,
+            | PeerIncompatible::SupportedVersionsExtensionRequired
+            // Every TLS 1.2 client sends it; TLS 1.1 does not have it.
+            | PeerIncompatible::SignatureAlgorithmsExtensionRequired,
         ) => HandshakeFailure::NoSharedVersion,
         Error::PeerIncompatible(detail) => {
             HandshakeFailure::NoSharedCryptography(format!("{detail:?}"))
@@ -329,13 +331,47 @@ fn classify(failure: Failure, session: &Session, asked: &mut Asked) -> Handshake
             HandshakeFailure::ClientCertificateMissing
         }
         Error::InvalidCertificate(detail) if session.is_server() => {
-            HandshakeFailure::ClientCertificateInvalid(detail.to_string())
+            HandshakeFailure::ClientCertificateInvalid(describe(&detail))
         }
         Error::InvalidCertificate(detail) => {
-            HandshakeFailure::ServerCertificateInvalid(detail.to_string())
+            HandshakeFailure::ServerCertificateInvalid(describe(&detail))
         }
         Error::AlertReceived(alert) => HandshakeFailure::AlertReceived(format!("{alert:?}")),
         other => HandshakeFailure::Protocol(other.to_string()),
+    }
+}
+
+/// What is wrong with a certificate, for the person who has to put it right.
+fn describe(error: &CertificateError) -> String {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "it has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet".to_owned()
+        }
+        CertificateError::UnknownIssuer => "its authority is not trusted".to_owned(),
+        CertificateError::Revoked => "it is revoked".to_owned(),
+        CertificateError::UnknownRevocationStatus => {
+            "no revocation list of its authority is at hand".to_owned()
+        }
+        CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => {
+            "the revocation list of its authority is past its nextUpdate".to_owned()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } if !presented.is_empty() => {
+            // webpki gives each name in the form `DnsName("a.example")`.
+            let names = presented.iter().map(|name| name.split('"').nth(1).unwrap_or(name));
+            format!("it is for other names: {}", names.collect::<Vec<_>>().join(", "))
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for no name".to_owned()
+        }
+        // webpki's `CaUsedAsEndEntity` comes as text only.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "it certifies itself; given as the authority, it would be believed".to_owned()
+        }
+        other => other.to_string(),
     }
 }
 

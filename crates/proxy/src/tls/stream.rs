@@ -36,6 +36,8 @@ pub struct Stream {
     settled: bool,
     reading: Reading,
     writing: Writing,
+    /// What broke the session.
+    failure: Option<Box<Failure>>,
     facts: Option<Box<Facts>>,
 }
 
@@ -125,6 +127,7 @@ impl Stream {
             settled: false,
             reading: Reading::Open,
             writing: Writing::Open,
+            failure: None,
             facts: None,
         }
     }
@@ -262,7 +265,7 @@ impl Stream {
         self.release_incoming();
         let taken = match taken {
             Ok(taken) => taken,
-            Err(failure) => return Poll::Ready(Err(self.fail(&failure))),
+            Err(failure) => return Poll::Ready(Err(self.fail(failure))),
         };
         match self.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -289,7 +292,7 @@ impl Stream {
             self.settled = true;
             self.release_incoming();
             if let Err(failure) = closed {
-                return Poll::Ready(Err(self.fail(&failure)));
+                return Poll::Ready(Err(self.fail(failure)));
             }
         }
         ready!(self.poll_drain(cx))?;
@@ -327,7 +330,7 @@ impl Stream {
             match self.settle(into) {
                 Ok(Event::Plaintext) => return Poll::Ready(Ok(())),
                 Ok(_) => {}
-                Err(failure) => return Poll::Ready(Err(self.fail(&failure))),
+                Err(failure) => return Poll::Ready(Err(self.fail(failure))),
             }
             if self.session.peer_closed() {
                 return Poll::Ready(Ok(()));
@@ -335,7 +338,7 @@ impl Stream {
             match self.reading {
                 Reading::Open => {}
                 Reading::Truncated => return Poll::Ready(Err(truncated())),
-                Reading::Failed => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+                Reading::Failed => return Poll::Ready(Err(self.broken())),
             }
             match self.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => self.reading = Reading::Truncated,
@@ -361,11 +364,14 @@ impl Stream {
                         set_aside(plain, &bytes[direct..]);
                     }
                 },
-            )?;
+            );
             match event {
-                Event::Progress => {}
-                Event::NeedsMore => self.settled = true,
-                Event::Plaintext => {
+                // What came before is good, and is read first.
+                Err(failure) if found == Event::Plaintext => _ = self.fail(failure),
+                Err(failure) => return Err(failure),
+                Ok(Event::Progress) => {}
+                Ok(Event::NeedsMore) => self.settled = true,
+                Ok(Event::Plaintext) => {
                     found = Event::Plaintext;
                     if into.remaining() == 0 {
                         break;
@@ -423,9 +429,17 @@ impl Stream {
         }
     }
 
-    fn fail(&mut self, failure: &Failure) -> io::Error {
+    fn fail(&mut self, failure: Failure) -> io::Error {
         self.end(None);
-        io::Error::new(io::ErrorKind::InvalidData, failure.to_string())
+        self.failure = Some(Box::new(failure));
+        self.broken()
+    }
+
+    fn broken(&self) -> io::Error {
+        match &self.failure {
+            Some(failure) => io::Error::new(io::ErrorKind::InvalidData, failure.to_string()),
+            None => io::ErrorKind::InvalidData.into(),
+        }
     }
 
     /// Ends the session and tells the peer why, as far as the socket takes it at once: by `alert`, a

@@ -1,0 +1,12 @@
+//! TLS against independent peers, over real sockets: OpenSSL's `s_client` and `s_server`, curl, and
+//! rustls' own buffered connections. Certificates are made for each test.
+
+mod certificates;
+mod clients;
+mod gate;
+mod handshakes;
+mod peers;
+mod resumption;
+mod traffic;
+mod upstream;
+mod violations;
