@@ -144,6 +144,26 @@ fn broken_records_end_the_connection_with_an_alert() {
 }
 
 #[test]
+fn a_broken_record_after_our_close_is_an_error_and_no_more() {
+    let authority = Authority::new("CA");
+    let (report, ends) = sync_channel(1);
+    let gate = Gate::with(&settings(&[&authority.server(&["a.example"])]), move |mut stream| {
+        let report = report.clone();
+        async move {
+            stream.shutdown().await.unwrap();
+            report.send(stream.read(&mut [0; 100]).await.unwrap_err()).unwrap();
+        }
+    });
+    let socket = TcpStream::connect(gate.address).unwrap();
+    let connection = buffered_client(&authority, default_provider(), "a.example");
+    let mut client = StreamOwned::new(connection, socket);
+    assert_eq!(client.read(&mut [0; 100]).unwrap(), 0);
+    client.sock.write_all(&[&[23, 3, 3, 0, 32][..], &[7; 32]].concat()).unwrap();
+    let error = ends.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+}
+
+#[test]
 fn renegotiation_is_refused() {
     let gate = Gate::start(&settings(&[&Authority::new("CA").server(&["a.example"])]));
     let mut child = Command::new("openssl")
