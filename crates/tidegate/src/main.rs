@@ -2,4 +2,25 @@
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+mod commands;
+mod config;
+mod control;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// Many small allocations of like size on few threads: what mimalloc is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::Arguments::parse().command {
+        cli::Command::Check(arguments) => commands::check::run(&arguments),
+        cli::Command::Config(arguments) => commands::config::run(&arguments),
+        cli::Command::Explain(arguments) => commands::explain::run(&arguments),
+        cli::Command::Serve(arguments) => commands::serve::run(&arguments),
+    }
+}

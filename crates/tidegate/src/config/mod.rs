@@ -1,0 +1,77 @@
+//! The configuration: files to settings.
+//!
+//! A file is parsed into a tree that knows where each value stands ([`node`]), joined with what it
+//! includes ([`include`]), held against the table of options ([`options`], [`names`]) and resolved
+//! into the typed settings of the proxy ([`resolve`]). All mistakes are reported at once
+//! ([`diagnostic`], [`render`]). The reference and the JSON schema come from the same table
+//! ([`reference`], [`schema`]).
+
+pub(crate) mod diagnostic;
+pub(crate) mod environment;
+mod include;
+mod names;
+mod node;
+pub(crate) mod options;
+mod parse;
+pub(crate) mod reader;
+pub(crate) mod reference;
+pub(crate) mod render;
+pub(crate) mod resolve;
+pub(crate) mod schema;
+pub(crate) mod source;
+pub(crate) mod suggest;
+pub(crate) mod value;
+
+use std::path::Path;
+
+use tidegate_proxy::settings::Settings;
+
+use diagnostic::{Diagnostics, Severity};
+use reader::{Origins, Reading};
+pub(crate) use resolve::Outside;
+
+/// Where the configuration is if nobody says otherwise.
+pub(crate) const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
+
+/// A configuration that can be used.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// What it says.
+    pub(crate) settings: Settings,
+    /// What somebody may regret; no errors. It holds the texts that origins point into.
+    pub(crate) warnings: Diagnostics,
+    /// Where each value came from.
+    pub(crate) origins: Origins,
+}
+
+/// Reads a file with all it includes, or says all that is wrong.
+pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnostics> {
+    let mut reading = Reading::new(Diagnostics::default(), outside.environment);
+    let table = include::read(path, &mut reading);
+    let unparsed = |reading: &Reading<'_>| {
+        let errors = reading.diagnostics.list.iter();
+        errors.clone().any(|found| {
+            let code = &found.code.number;
+            *code == diagnostic::code::SYNTAX.number
+                || *code == diagnostic::code::UNREADABLE_FILE.number
+        })
+    };
+    // What a parser has skipped would be reported as missing: names and values only.
+    if unparsed(&reading) {
+        names::check(&options::root::SECTION, &table, names::Depth::Values, &mut reading);
+        return Err(finish(reading.diagnostics));
+    }
+    names::check(&options::root::SECTION, &table, names::Depth::Names, &mut reading);
+    let settings = resolve::settings(table, outside, &mut reading);
+    let origins = std::mem::take(&mut reading.origins);
+    let diagnostics = finish(reading.diagnostics);
+    if diagnostics.count(Severity::Error) > 0 {
+        return Err(diagnostics);
+    }
+    Ok(Loaded { settings, warnings: diagnostics, origins })
+}
+
+fn finish(mut diagnostics: Diagnostics) -> Diagnostics {
+    diagnostics.sort();
+    diagnostics
+}

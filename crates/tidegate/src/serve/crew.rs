@@ -1,0 +1,190 @@
+//! The workers as the control thread sees them: threads that take commands and some day end.
+//!
+//! The control thread keeps a handle on every listening socket. So a worker that fails is replaced
+//! without losing the connections that wait in its queue, and an upgrade has something to hand over.
+//! It also means that a socket is only closed when the handle here goes, too.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use tidegate_proxy::plan::Plan;
+use tidegate_proxy::settings::Address;
+use tidegate_proxy::worker::accept::Bound;
+use tidegate_proxy::worker::{self, Command, Parts, Shared};
+use tidegate_telemetry::metrics::Metrics;
+use tokio::sync::mpsc;
+
+use super::Obstacle;
+use super::logs::Logs;
+
+/// Commands a worker may be behind with. Each is a reload; a worker that is behind with so many
+/// stands still.
+const COMMANDS_MAX: usize = 8;
+
+/// All workers of the process.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    hands: Vec<Hand>,
+    shared: Shared,
+    ended: mpsc::Sender<Ended>,
+}
+
+#[derive(Debug)]
+struct Hand {
+    commands: mpsc::Sender<Command>,
+    sockets: Vec<Bound>,
+}
+
+/// A worker's thread has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Which.
+    pub(crate) worker: usize,
+    /// Why.
+    pub(crate) why: Why,
+}
+
+/// Why a worker's thread ended.
+#[derive(Debug)]
+pub(crate) enum Why {
+    /// It was told to, and has finished.
+    Drained,
+    /// It failed, and says how.
+    Failed(String),
+}
+
+impl Crew {
+    /// Starts a worker for each list of sockets. What comes back with them tells who has ended.
+    pub(crate) fn start(
+        sockets: Vec<Vec<Bound>>,
+        plan: &Arc<Plan>,
+        metrics: &Metrics,
+        logs: &Logs,
+    ) -> io::Result<(Crew, mpsc::Receiver<Ended>)> {
+        let (ended, end) = mpsc::channel(sockets.len().max(1));
+        let shared = Shared { connections: Arc::new(AtomicUsize::new(0)) };
+        let mut crew = Crew { hands: Vec::with_capacity(sockets.len()), shared, ended };
+        for (worker, sockets) in sockets.into_iter().enumerate() {
+            let hand = crew.hire(worker, sockets, plan, metrics, logs)?;
+            crew.hands.push(hand);
+        }
+        Ok((crew, end))
+    }
+
+    /// Starts a thread in the place of one that failed, on the same sockets.
+    pub(crate) fn replace(
+        &mut self,
+        worker: usize,
+        plan: &Arc<Plan>,
+        metrics: &Metrics,
+        logs: &Logs,
+    ) -> io::Result<()> {
+        let sockets = std::mem::take(&mut self.hands[worker].sockets);
+        self.hands[worker] = self.hire(worker, sockets, plan, metrics, logs)?;
+        Ok(())
+    }
+
+    fn hire(
+        &self,
+        worker: usize,
+        sockets: Vec<Bound>,
+        plan: &Arc<Plan>,
+        metrics: &Metrics,
+        logs: &Logs,
+    ) -> io::Result<Hand> {
+        let id = u16::try_from(worker).map_err(io::Error::other)?;
+        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let logs = logs.worker().ok_or(io::ErrorKind::BrokenPipe)?;
+        let shared = self.shared.clone();
+        let parts = Parts { id, metrics: metrics.worker(id), logs, shared, commands };
+        let listeners = sockets.iter().map(Bound::try_clone).collect::<io::Result<Vec<_>>>()?;
+        let plan = Arc::clone(plan);
+        let ended = self.ended.clone();
+        thread::Builder::new().name(format!("worker-{worker}")).spawn(move || {
+            let run = AssertUnwindSafe(|| worker::run(parts, plan, listeners));
+            let why = match catch_unwind(run) {
+                Ok(Ok(())) => Why::Drained,
+                Ok(Err(error)) => Why::Failed(error.to_string()),
+                Err(panic) => Why::Failed(format!("it panicked: {}", message(&*panic))),
+            };
+            // Nobody listens any more if the process ends at once.
+            let _ = ended.blocking_send(Ended { worker, why });
+        })?;
+        Ok(Hand { commands: sender, sockets })
+    }
+
+    /// How many workers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.hands.len()
+    }
+
+    /// Downstream connections open.
+    pub(crate) fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are sockets for this address.
+    pub(crate) fn listens_on(&self, address: &Address) -> bool {
+        self.sockets().any(|socket| socket.address() == address)
+    }
+
+    /// Every listening socket.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &Bound> {
+        self.hands.iter().flat_map(|hand| &hand.sockets)
+    }
+
+    /// Puts a plan into service with sockets for its new listeners: on all workers, or on none.
+    pub(crate) fn adopt(
+        &mut self,
+        plan: &Arc<Plan>,
+        sockets: Vec<Vec<Bound>>,
+    ) -> Result<Vec<Address>, Obstacle> {
+        let handles = sockets.iter().map(|list| list.iter().map(Bound::try_clone).collect());
+        let handles = handles.collect::<io::Result<Vec<Vec<_>>>>().map_err(Obstacle::Thread)?;
+        let permits = self.hands.iter().enumerate().map(|(worker, hand)| {
+            hand.commands.clone().try_reserve_owned().map_err(|_| Obstacle::WorkerBusy(worker))
+        });
+        let permits = permits.collect::<Result<Vec<_>, _>>()?;
+        let mut gone = Vec::new();
+        for (((hand, permit), new), handles) in
+            self.hands.iter_mut().zip(permits).zip(sockets).zip(handles)
+        {
+            permit.send(Command::Plan(Arc::clone(plan), new));
+            hand.sockets.retain(|socket| {
+                let stays = plan.listeners.iter().any(|one| one.address == *socket.address());
+                if !stays && !gone.contains(socket.address()) {
+                    gone.push(socket.address().clone());
+                }
+                stays
+            });
+            hand.sockets.extend(handles);
+        }
+        Ok(gone)
+    }
+
+    /// Lets all workers finish what they have and end. Returns where they listened.
+    pub(crate) fn drain(&mut self, time: Duration) -> Vec<Address> {
+        let mut addresses = Vec::new();
+        for hand in &mut self.hands {
+            // A worker that takes no commands any more has failed, or is stuck: the time limit of
+            // whoever waits for it ends that.
+            let _ = hand.commands.try_send(Command::Drain(time));
+            for socket in hand.sockets.drain(..) {
+                if !addresses.contains(socket.address()) {
+                    addresses.push(socket.address().clone());
+                }
+            }
+        }
+        addresses
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}

@@ -1,0 +1,91 @@
+//! `tidegate serve`: from a configuration file to a gate that serves.
+//!
+//! Everything that can fail is done before the first connection is accepted, in an order that leaves
+//! nothing behind: read, open logs, bind, resolve names, start workers. The main thread then becomes
+//! the control thread ([`crate::control`]).
+
+pub(crate) mod crew;
+mod events;
+mod limits;
+pub(crate) mod logs;
+mod obstacle;
+pub(crate) mod sockets;
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_proxy::plan::Plan;
+use tidegate_proxy::tls::TicketKeys;
+use tidegate_proxy::upstream::dns::{self, Resolver};
+use tidegate_telemetry::clock::{self, Stamp};
+use tidegate_telemetry::metrics::{self, Metrics};
+
+use crate::config::{self, Loaded, Outside, environment, render};
+use crate::control::{self, Gate, Running};
+use crew::Crew;
+use logs::Logs;
+pub(crate) use obstacle::Obstacle;
+use sockets::Inherited;
+
+/// How long a start waits for DNS. Who has not answered by then is asked again while serving.
+const RESOLVE_MAX: Duration = Duration::from_secs(5);
+
+/// Serves until it is told to stop.
+pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
+    events::install();
+    let open_files = limits::raise_open_files();
+    let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
+    let Loaded { settings, warnings, .. } = load(file, &tickets)?;
+    crate::commands::terminal::print_error(&render::text(
+        &warnings,
+        crate::commands::terminal::colour_of_stderr(),
+    ));
+    limits::warn_of_few_files(open_files, &settings.process);
+
+    let metrics = Arc::new(Metrics::new(metrics::Settings::default(), clock::unix_seconds()));
+    let logs = Logs::start().map_err(Obstacle::Thread)?;
+    let opened = logs.open(&settings.logs, &[], &metrics)?;
+    let mut inherited = Inherited::default();
+    let workers = settings.process.workers;
+    let sockets = sockets::bind(&settings.listeners, workers, &mut inherited)?;
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build_local(tokio::runtime::LocalOptions::default())
+        .map_err(Obstacle::Thread)?;
+    runtime.block_on(async {
+        let (admin, trusted_proxies) = (settings.admin.clone(), settings.trusted_proxies.clone());
+        let plan = Arc::new(Plan::build(settings, None, opened, metrics.labels(), Stamp::now()));
+        let resolver = Arc::new(Resolver::system());
+        report_unresolved(&dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await);
+        let (crew, ended) = Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
+        let running = Running::new(plan, admin, trusted_proxies, &resolver, &metrics);
+        let gate = Gate {
+            file: file.to_owned(),
+            started: Stamp::now(),
+            metrics,
+            tickets,
+            logs,
+            resolver,
+            crew: crew.into(),
+            running: running.into(),
+            changing: tokio::sync::Mutex::default(),
+        };
+        control::run(Rc::new(gate), ended).await
+    })
+}
+
+/// Reads a configuration, or says all that is wrong with it.
+pub(crate) fn load(file: &Path, tickets: &Arc<TicketKeys>) -> Result<Loaded, Obstacle> {
+    let outside = Outside { environment: &environment::Process, tickets };
+    config::load(file, &outside)
+        .map_err(|diagnostics| Obstacle::Configuration { file: file.to_owned(), diagnostics })
+}
+
+fn report_unresolved(names: &[(String, String)]) {
+    for (group, name) in names {
+        tracing::warn!(group, name, "a server's name does not resolve yet; it is asked for again");
+    }
+}
