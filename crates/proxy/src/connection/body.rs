@@ -48,7 +48,7 @@ pub(crate) enum BodyError {
     /// The chunked coding is broken.
     Chunk(ChunkError),
     /// The transport failed.
-    Io(io::Error),
+    Io,
 }
 
 /// What [`BodyReader::poll_more`] found.
@@ -138,7 +138,8 @@ impl BodyReader {
             if buffer.spare_mut().is_empty() {
                 buffer.make_room();
             }
-            let n = ready!(transport.poll_read(cx, buffer.spare_mut())).map_err(BodyError::Io)?;
+            let n =
+                ready!(transport.poll_read(cx, buffer.spare_mut())).map_err(|_| BodyError::Io)?;
             buffer.advance(n);
             self.received += n as u64;
             if n == 0 {

@@ -33,6 +33,9 @@ use crate::worker::Worker;
 use crate::worker::buffers::Buffer;
 use crate::worker::wheel::{Signal, Slot};
 
+/// Response data of one HTTP/2 stream that waits for its client, at most.
+const SEND_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
 /// Serves an accepted connection until it ends.
 pub(crate) async fn run(
     worker: Worker,
@@ -331,6 +334,7 @@ impl Http2 {
             .max_header_list_size(settings.header_bytes_max)
             .max_pending_accept_reset_streams(settings.resets_max)
             .max_local_error_reset_streams(Some(settings.resets_max))
+            .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
             .handshake::<_, Bytes>(transport);
         let timeout = client.listener.timeouts.handshake;
         let mut connection = match within(&slot, timeout, handshake).await {

@@ -30,12 +30,24 @@ use crate::worker::wheel::{Signal, Slot};
 const LINGER: Duration = Duration::from_secs(5);
 const LINGER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Heads up to this size are kept outside of a buffer while more of them is awaited.
+const PARKED_BYTES_MAX: usize = 4096;
+
+/// One empty line before a request line is tolerated (RFC 9112, section 2.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EmptyLine {
+    Tolerated,
+    Passed,
+}
+
 /// A connection from a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
     transport: Transport,
     slot: Slot,
     input: Option<Buffer>,
+    /// The beginning of a head whose client is slow, so that it does not hold a whole buffer.
+    parked: Vec<u8>,
     out: Outbox,
     scan: HeadScan,
     reader: BodyReader,
@@ -80,6 +92,7 @@ impl Connection {
             transport,
             slot,
             input: received,
+            parked: Vec::new(),
             out: Outbox::default(),
             scan: HeadScan::default(),
             reader: BodyReader::new(Body::None, ChunkLimits::default()),
@@ -150,8 +163,9 @@ impl Connection {
     ) -> Received {
         self.scan.reset();
         let mut waiting = false;
+        let mut empty_line = EmptyLine::Tolerated;
         let found = poll_fn(|cx| {
-            match self.poll_head(limits, first_byte, cx) {
+            match self.poll_head(limits, first_byte, &mut empty_line, cx) {
                 Poll::Ready(found) => return Poll::Ready(found),
                 Poll::Pending if !waiting => {
                     waiting = true;
@@ -162,11 +176,14 @@ impl Connection {
             self.slot.poll_expired(cx).map(|()| Err(Received::Late))
         })
         .await;
+        self.requests += 1;
         let end = match found {
             Ok(end) => end,
+            Err(Received::Refused(RequestError::Http2Preface)) if self.requests == 1 => {
+                return Received::Http2;
+            }
             Err(received) => return received,
         };
-        self.requests += 1;
         let Some(buffer) = &mut self.input else { return Received::Broken };
         let parsed = parse::request(&buffer.filled()[..end], limits, request);
         if matches!(parsed, Err(RequestError::Http2Preface)) && self.requests == 1 {
@@ -192,32 +209,44 @@ impl Connection {
         &mut self,
         limits: &HeadLimits,
         first_byte: &mut Stamp,
+        empty_line: &mut EmptyLine,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Received>> {
         let buffer = self.input.get_or_insert_with(Buffer::take);
+        if !self.parked.is_empty() {
+            buffer.append(&std::mem::take(&mut self.parked));
+        }
         loop {
             if !buffer.is_empty() {
                 first_byte.set_once();
-                if self.requests == 0 || buffer.filled()[0] == b'\r' {
-                    // One empty line before a request line is tolerated (RFC 9112, section 2.2).
-                    let skip = parse::skip_empty_line(buffer.filled());
-                    buffer.consume(skip);
+                if *empty_line == EmptyLine::Tolerated {
+                    buffer.consume(parse::skip_empty_line(buffer.filled()));
                 }
                 match self.scan.find_request(buffer.filled(), limits) {
                     Ok(Some(end)) => return Poll::Ready(Ok(end)),
                     Ok(None) => {}
                     Err(error) => return Poll::Ready(Err(Received::Refused(error))),
                 }
+                if buffer.filled() != b"\r" {
+                    *empty_line = EmptyLine::Passed;
+                }
                 if buffer.spare_mut().is_empty() {
                     buffer.make_room();
                 }
             }
-            match ready!(self.transport.poll_read(cx, buffer.spare_mut())) {
-                Ok(0) if buffer.is_empty() => return Poll::Ready(Err(Received::Closed)),
-                Ok(0) => return Poll::Ready(Err(Received::Broken)),
-                Err(_) if buffer.is_empty() => return Poll::Ready(Err(Received::Closed)),
-                Err(_) => return Poll::Ready(Err(Received::Broken)),
-                Ok(n) => buffer.advance(n),
+            match self.transport.poll_read(cx, buffer.spare_mut()) {
+                Poll::Ready(Ok(n)) if n > 0 => buffer.advance(n),
+                Poll::Ready(_) if buffer.is_empty() => {
+                    return Poll::Ready(Err(Received::Closed));
+                }
+                Poll::Ready(_) => return Poll::Ready(Err(Received::Broken)),
+                Poll::Pending => {
+                    if buffer.len() <= PARKED_BYTES_MAX {
+                        self.parked = buffer.filled().to_vec();
+                        self.input = None;
+                    }
+                    return Poll::Pending;
+                }
             }
         }
     }
@@ -319,6 +348,10 @@ impl Connection {
     /// Gives up within a response: closes without the end that the framing has promised.
     pub(crate) fn abort(&mut self) {
         self.persist = Persist::Close;
+        if matches!(self.writer, BodyWriter::UntilClose) {
+            // A closed connection would be the proper end of this body; a reset is not.
+            self.transport.reset_on_close();
+        }
         self.writer = BodyWriter::Aborted;
     }
 

@@ -3,7 +3,9 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::socket::Socket;
@@ -76,11 +78,11 @@ impl Transport {
         }
     }
 
-    /// TLS of this connection, if any.
-    pub fn tls(&self) -> Option<&tls::Stream> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Tls(stream) => Some(stream),
+    /// Makes the end of this connection a reset. Over TLS a missing `close_notify` says as much.
+    pub fn reset_on_close(&self) {
+        if let Self::Plain(socket) = self {
+            // A socket that has failed already needs no reset.
+            let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
         }
     }
 }

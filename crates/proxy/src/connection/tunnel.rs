@@ -22,7 +22,7 @@ pub(crate) struct TunnelEnd {
 /// Carries bytes both ways until both have ended, one has failed, or nothing has moved for `idle`.
 pub(crate) async fn run(
     client: &mut h1::Connection,
-    server: upstream::Connection,
+    server: Box<upstream::Connection>,
     idle: Duration,
 ) -> TunnelEnd {
     // The head of the 101 is still to be sent; what either side has sent early follows it.

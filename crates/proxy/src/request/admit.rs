@@ -1,7 +1,6 @@
 //! Stop 3, admit: what a route lets in. The fair queue and the waiting room have their place here.
 
 use tidegate_http::{Method, framing};
-use tidegate_telemetry::Stamp;
 
 use super::answer::Answer;
 use super::route::Routed;
@@ -17,7 +16,8 @@ pub(super) fn admit<'p>(
     routed: Routed<'p>,
 ) -> Stop<'p> {
     let judged = judge(exchange, &routed);
-    exchange.record.stamps.admitted = Stamp::now();
+    // Nothing was waited for since.
+    exchange.record.stamps.admitted = exchange.record.stamps.routed;
     if around.worker.is_draining() {
         downstream.close_after();
     }

@@ -62,6 +62,7 @@ impl Answer {
                 | Refusal::UpstreamBroken
                 | Refusal::UpstreamInvalid(_)
                 | Refusal::UpstreamChunk(_)
+                | Refusal::UpstreamInterims
                 | Refusal::UpstreamHttp2(_)
                 | Refusal::FirstByteLate
         );

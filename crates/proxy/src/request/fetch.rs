@@ -29,6 +29,9 @@ use crate::worker::wheel::TICK;
 /// Fields of a response head.
 const RESPONSE_FIELDS_MAX: usize = 256;
 
+/// Interim responses before a final one. Real ones send one or two.
+const INTERIMS_MAX: u32 = 32;
+
 /// A failed attempt: what it means for a further one, and what the client is told if there is none.
 struct Failed {
     failure: Failure,
@@ -75,7 +78,7 @@ pub(super) async fn fetch<'p>(
             Try { around, routed: &routed, group, pick: &pick, upgrade: upgrade.as_deref() };
         let error = match attempt.run(downstream, exchange, &mut deadline, fresh).await {
             Ok((upstream, body, upload)) => {
-                return Stop::Respond(Box::new(Fetched {
+                return Stop::Respond(Fetched {
                     routed,
                     group,
                     pick,
@@ -84,7 +87,7 @@ pub(super) async fn fetch<'p>(
                     upload,
                     deadline,
                     upgrade,
-                }));
+                });
             }
             Err(error) => error,
         };
@@ -241,8 +244,10 @@ impl Try<'_, '_> {
         deadline.pause();
         let client = self.around.client;
         let address = exchange.client_addr;
+        let slot = downstream.slot();
+        // Rare, and far larger than the rest of a request: it is given memory of its own.
         let opened =
-            connect::open(worker, self.group, seat, client, address, downstream.slot(), stamps);
+            Box::pin(connect::open(worker, self.group, seat, client, address, slot, stamps));
         let upstream = opened.await.map_err(|error| FetchError::Failed(connect_failed(error)))?;
         let label = seat.server().label();
         worker.metrics().upstream_opened(label, Stamp::now().since(stamps.connect_start));
@@ -277,9 +282,18 @@ impl Try<'_, '_> {
         let method = exchange.request.method;
         let timeouts = &self.routed.route.settings.timeouts;
         let client_read = self.around.listener_timeouts().body_read;
+        let mut interims = 0;
         poll_fn(|cx| {
-            let mut step =
-                HeadStep { upstream, downstream, exchange, upload, deadline, limits, method };
+            let mut step = HeadStep {
+                upstream,
+                downstream,
+                exchange,
+                upload,
+                deadline,
+                limits,
+                method,
+                interims: &mut interims,
+            };
             let max = self.routed.route.settings.body_bytes_max;
             match step.poll(max, cx) {
                 Poll::Ready(end) => return Poll::Ready(end),
@@ -317,6 +331,9 @@ impl Try<'_, '_> {
             HeadFailure::Upstream(HeadError::NotProcessed) => {
                 (Failure::NotProcessed, Refusal::UpstreamClosed)
             }
+            HeadFailure::Upstream(HeadError::Interims) => {
+                (Failure::InvalidResponse, Refusal::UpstreamInterims)
+            }
             HeadFailure::Upstream(HeadError::Broken) => (Failure::Reset, Refusal::UpstreamBroken),
             HeadFailure::Upstream(HeadError::Invalid(error)) => {
                 (Failure::InvalidResponse, Refusal::UpstreamInvalid(error))
@@ -345,6 +362,7 @@ struct HeadStep<'s, 'd> {
     deadline: &'s mut Deadline,
     limits: HeadLimits,
     method: Method,
+    interims: &'s mut u32,
 }
 
 impl HeadStep<'_, '_> {
@@ -378,6 +396,11 @@ impl HeadStep<'_, '_> {
                     return Poll::Ready(Ok(body));
                 }
                 Poll::Ready(Ok(_)) => {
+                    *self.interims += 1;
+                    if *self.interims > INTERIMS_MAX {
+                        let error = HeadFailure::Upstream(HeadError::Interims);
+                        return Poll::Ready(Err(error));
+                    }
                     self.upload.note_progress();
                     self.downstream.interim(&self.exchange.request, &self.exchange.response);
                 }
@@ -400,7 +423,10 @@ impl HeadStep<'_, '_> {
 fn connect_failed(error: ConnectError) -> Failed {
     let (failure, refusal) = match error {
         ConnectError::AtLimit => (Failure::AtLimit, Refusal::PoolLate),
-        ConnectError::Io(_) => (Failure::ConnectRefused, Refusal::Connect),
+        ConnectError::Io(error) => {
+            tracing::debug!(%error, "a server refused a connection");
+            (Failure::ConnectRefused, Refusal::Connect)
+        }
         ConnectError::Late => (Failure::ConnectTimeout, Refusal::ConnectLate),
         ConnectError::Tls(reason) => (Failure::Tls, Refusal::UpstreamTls(reason)),
         ConnectError::Http2(reason) => (Failure::Tls, Refusal::UpstreamHttp2(reason)),

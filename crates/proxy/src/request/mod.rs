@@ -57,7 +57,7 @@ enum Stop<'p> {
     Admit(Routed<'p>),
     Fetch(Routed<'p>),
     Answer(Answer),
-    Respond(Box<Fetched<'p>>),
+    Respond(Fetched<'p>),
     Finish,
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Refusal {
     UpstreamInvalid(ResponseError),
     /// The server's chunked coding is broken.
     UpstreamChunk(ChunkError),
+    /// The server sent interim responses without end.
+    UpstreamInterims,
     /// The server reset the stream or broke HTTP/2.
     UpstreamHttp2(&'static str),
     /// The server did not take the request in time.
@@ -114,6 +116,7 @@ impl Refusal {
             Self::UpstreamBroken => (502, O::UpstreamReset, Upstream, "upstream_broken"),
             Self::UpstreamInvalid(error) => (502, O::UpstreamInvalid, Upstream, error.code()),
             Self::UpstreamChunk(error) => (502, O::UpstreamInvalid, Upstream, error.code()),
+            Self::UpstreamInterims => (502, O::UpstreamInvalid, Upstream, "upstream_interims"),
             Self::UpstreamHttp2(reason) => (502, O::UpstreamReset, Upstream, *reason),
             Self::UpstreamWriteLate => {
                 (504, O::Timeout(Phase::RequestBody), Upstream, "upstream_write_late")

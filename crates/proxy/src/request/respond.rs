@@ -75,7 +75,11 @@ impl<'p> Fetched<'p> {
     ) -> Result<(), Refusal> {
         let route = &self.routed.route.settings;
         let client = around.listener_timeouts();
-        let mut download = Download { state: State::Body, progress: Progress::Made };
+        let mut download = Download {
+            state: State::Body,
+            waiting: Waiting::UpstreamRead,
+            progress: Progress::Made,
+        };
         poll_fn(|cx| {
             if !self.upload.has_ended() {
                 let record = &mut exchange.record;
@@ -170,7 +174,7 @@ impl<'p> Fetched<'p> {
             client.switch(&protocol, &exchange.response.headers);
             let idle = self.routed.route.settings.timeouts.tunnel_idle;
             around.worker.metrics().tunnel_opened();
-            let end = tunnel::run(client, server, idle).await;
+            let end = Box::pin(tunnel::run(client, server, idle)).await;
             around.worker.metrics().tunnel_closed();
             exchange.record.bytes.body_in = end.bytes_up;
             exchange.record.bytes.body_out = end.bytes_down;
@@ -215,6 +219,7 @@ pub(super) fn edit(around: &Surroundings<'_>, exchange: &mut Exchange, place: Pl
 /// The response body on its way to the client.
 struct Download {
     state: State,
+    waiting: Waiting,
     progress: Progress,
 }
 
@@ -236,9 +241,7 @@ impl Download {
         match self.poll_move(upstream, downstream, exchange, cx) {
             Poll::Ready(Ok(())) => Ok(None),
             Poll::Ready(Err(refusal)) => Err(refusal),
-            Poll::Pending if self.state == State::Flush => Ok(Some(Waiting::ClientWrite)),
-            Poll::Pending if !upstream.data().is_empty() => Ok(Some(Waiting::ClientWrite)),
-            Poll::Pending => Ok(Some(Waiting::UpstreamRead)),
+            Poll::Pending => Ok(Some(self.waiting)),
         }
     }
 
@@ -252,6 +255,7 @@ impl Download {
         while self.state == State::Body {
             match upstream.poll_body(cx) {
                 Poll::Ready(Ok(More::Data)) => {
+                    self.waiting = Waiting::ClientWrite;
                     let taken = ready!(downstream.poll_write(upstream.data(), cx));
                     upstream.consume(taken.map_err(|_| Refusal::ClientClosed)?);
                     self.progress = Progress::Made;
@@ -265,13 +269,14 @@ impl Download {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(error))),
                 Poll::Pending => {
                     // What has come goes on at once; more may be long in coming.
-                    if let Poll::Ready(Err(_)) = downstream.poll_flush(cx) {
-                        return Poll::Ready(Err(Refusal::ClientClosed));
-                    }
+                    self.waiting = Waiting::ClientWrite;
+                    ready!(downstream.poll_flush(cx)).map_err(|_| Refusal::ClientClosed)?;
+                    self.waiting = Waiting::UpstreamRead;
                     return Poll::Pending;
                 }
             }
         }
+        self.waiting = Waiting::ClientWrite;
         downstream.poll_flush(cx).map_err(|_| Refusal::ClientClosed)
     }
 }
@@ -280,6 +285,6 @@ impl Download {
 fn broken(error: BodyError) -> Refusal {
     match error {
         BodyError::Chunk(error) => Refusal::UpstreamChunk(error),
-        BodyError::Short | BodyError::Io(_) => Refusal::UpstreamBroken,
+        BodyError::Short | BodyError::Io => Refusal::UpstreamBroken,
     }
 }

@@ -237,6 +237,6 @@ impl Upload {
 fn broken(error: BodyError) -> Refusal {
     match error {
         BodyError::Chunk(error) => Refusal::BodyMalformed(error),
-        BodyError::Short | BodyError::Io(_) => Refusal::BodyBroken,
+        BodyError::Short | BodyError::Io => Refusal::BodyBroken,
     }
 }

@@ -7,11 +7,14 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
 use rustls::{CertificateError, Error, PeerIncompatible};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::certificate::{Validity, validity_of};
 use super::client::ClientTls;
@@ -150,17 +153,17 @@ pub async fn accept_after(
     tls: &Arc<ServerTls>,
     received: &[u8],
 ) -> Result<Stream, HandshakeError> {
-    let io = io.into();
-    let connection = match UnbufferedServerConnection::new(Arc::clone(&tls.config)) {
+    let mut io = io.into();
+    // A client that says nothing holds a socket and nothing else.
+    let incoming = match first_bytes(&mut io, received).await {
+        Ok(incoming) => incoming,
+        Err(failure) => return Err(HandshakeError { failure, io }),
+    };
+    let connection = match UnbufferedServerConnection::new(tls.config_for(incoming.filled())) {
         Ok(connection) => connection,
         Err(error) => return Err(HandshakeError { failure: refused(&error), io }),
     };
-    let incoming = (!received.is_empty()).then(|| {
-        let mut buffer = Buffer::take();
-        buffer.append(received);
-        buffer
-    });
-    let mut stream = Stream::new(io, Session::server(connection), incoming);
+    let mut stream = Stream::new(io, Session::server(connection), Some(incoming));
     let mut asked = Asked::Nothing;
     match drive(&mut stream, &mut asked).await.and_then(|()| client_of(&stream)) {
         Ok(client) => {
@@ -208,15 +211,32 @@ pub async fn connect(
     }
 }
 
+/// What a client begins with, which has to look like TLS.
+async fn first_bytes(io: &mut Transport, received: &[u8]) -> Result<Buffer, HandshakeFailure> {
+    let incoming = poll_fn(|cx| {
+        let mut incoming = Buffer::take();
+        if incoming.append(received) == 0 {
+            let mut spare = ReadBuf::new(incoming.spare_mut());
+            ready!(Pin::new(&mut *io).poll_read(cx, &mut spare))?;
+            let bytes = spare.filled().len();
+            incoming.advance(bytes);
+        }
+        Poll::Ready(Ok(incoming))
+    });
+    let incoming = incoming.await.map_err(broken)?;
+    if incoming.is_empty() {
+        return Err(HandshakeFailure::PeerClosed);
+    }
+    not_tls(incoming.filled())?;
+    Ok(incoming)
+}
+
 /// Takes a stream through its handshake. What remains to be sent at its end (a server's tickets, a
 /// client's Finished) is left to go with the first data, or before the first wait.
 async fn drive(stream: &mut Stream, asked: &mut Asked) -> Result<(), HandshakeFailure> {
-    let mut first = true;
+    // A client's first bytes were looked at before there was a session.
+    let mut unseen = !stream.session().is_server();
     loop {
-        if first && !stream.received().is_empty() {
-            first = false;
-            not_tls(stream.received())?;
-        }
         if !stream.has_room_for_record() {
             flush(stream).await?;
         }
@@ -236,6 +256,7 @@ async fn drive(stream: &mut Stream, asked: &mut Asked) -> Result<(), HandshakeFa
         flush(stream).await?;
         match poll_fn(|cx| stream.poll_fill(cx)).await {
             Ok(0) => return Err(HandshakeFailure::PeerClosed),
+            Ok(_) if std::mem::take(&mut unseen) => not_tls(stream.received())?,
             Ok(_) => {}
             Err(error) => return Err(broken(error)),
         }

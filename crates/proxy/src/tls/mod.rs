@@ -20,6 +20,7 @@ mod clock;
 mod error;
 mod files;
 mod handshake;
+mod hello;
 mod identity;
 mod names;
 mod pem;

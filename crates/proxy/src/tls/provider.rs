@@ -7,8 +7,8 @@
 //! hybrid answers with the X25519 share, without a second round trip. P-384 comes last: it costs ten
 //! times as much as X25519 and is for peers that must have it.
 //!
-//! **Cipher suites**: only AEADs with forward secrecy. All are good enough, so a client's order is
-//! followed: it knows whether it has AES in hardware, and puts `ChaCha20` first if it has not.
+//! **Cipher suites**: only AEADs with forward secrecy, AES-128-GCM first: all are good enough, and it
+//! costs least. A client that has no AES in hardware gets `ChaCha20` (see [`super::hello`]).
 
 use std::sync::{Arc, OnceLock};
 

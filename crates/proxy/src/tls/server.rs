@@ -14,6 +14,7 @@ use super::certificate::{Certificate, CertificateSettings};
 use super::clock::WallClock;
 use super::error::{Expected, TlsError};
 use super::files::Files;
+use super::hello::prefers_chacha;
 use super::names::Names;
 use super::pem::Pem;
 use super::provider::provider;
@@ -75,7 +76,10 @@ pub struct ClientAuthorities {
 
 /// TLS of a listener, built from its certificates. Shared by all workers.
 pub struct ServerTls {
-    pub(super) config: Arc<ServerConfig>,
+    /// With our order of cipher suites.
+    config: Arc<ServerConfig>,
+    /// The same, with the client's order.
+    clients_order: Arc<ServerConfig>,
     names: Arc<Names>,
     certificates: Vec<Certificate>,
     files: Files,
@@ -119,7 +123,15 @@ impl ServerTls {
         config.ticketer = Arc::new(ScopedTickets { keys: Arc::clone(&settings.tickets), scope });
         config.send_tls13_tickets = TICKETS_SENT;
         config.time_provider = Arc::new(WallClock);
-        Ok(ServerTls { config: Arc::new(config), names, certificates, files })
+        config.ignore_client_order = false;
+        let clients_order = Arc::new(config.clone());
+        config.ignore_client_order = true;
+        Ok(ServerTls { config: Arc::new(config), clients_order, names, certificates, files })
+    }
+
+    /// The configuration for a client whose hello begins so.
+    pub(super) fn config_for(&self, received: &[u8]) -> Arc<ServerConfig> {
+        Arc::clone(if prefers_chacha(received) { &self.clients_order } else { &self.config })
     }
 
     /// Its certificates, the default first.

@@ -69,7 +69,9 @@ pub(crate) async fn open(
         stamps.upstream_tls_done = Stamp::now();
     }
     match settings.protocol {
-        UpstreamProtocol::Http1 => Ok(Upstream::Http1(h1::Connection::new(transport, counted))),
+        UpstreamProtocol::Http1 => {
+            Ok(Upstream::Http1(Box::new(h1::Connection::new(transport, counted))))
+        }
         UpstreamProtocol::Http2 => {
             let handshake = ::h2::client::Builder::new()
                 .initial_window_size(1024 * 1024)
@@ -83,7 +85,7 @@ pub(crate) async fn open(
             worker.pool().share(group, seat, send.clone());
             let send = within(slot, time, send.ready()).await?;
             let send = send.map_err(|_| ConnectError::Http2("h2_handshake"))?;
-            Ok(Upstream::Http2(h2::Stream::new(send)))
+            Ok(Upstream::Http2(Box::new(h2::Stream::new(send))))
         }
     }
 }

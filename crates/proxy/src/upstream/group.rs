@@ -4,7 +4,6 @@
 //! thread changes them (see [`super::roster`]) without a new plan. A new plan makes new groups that
 //! take over the servers, the retry budget and the resolved names of the old ones.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire};
@@ -39,45 +38,6 @@ pub struct Group {
     pub(super) roster: std::sync::Mutex<Roster>,
     #[expect(clippy::disallowed_types, reason = "only tried, never waited for")]
     ejecting: std::sync::Mutex<()>,
-}
-
-/// The groups of the running plan, which those of the next take over from.
-#[derive(Debug)]
-pub struct Groups {
-    workers: usize,
-    running: HashMap<String, Arc<Group>>,
-}
-
-impl Groups {
-    /// None yet, for a process with so many workers.
-    pub fn new(workers: usize) -> Groups {
-        Groups { workers, running: HashMap::new() }
-    }
-
-    /// The groups of a plan, in order. Nothing that requests see changes by this.
-    pub fn resolve(&self, settings: &[settings::Group], labels: &Labels) -> Vec<Arc<Group>> {
-        let now = Stamp::now();
-        let resolve = |settings: &settings::Group| {
-            let previous = self.running.get(&settings.name).map(Arc::as_ref);
-            Arc::new(Group::new(settings.clone(), labels, self.workers, previous, now))
-        };
-        settings.iter().map(resolve).collect()
-    }
-
-    /// The groups of a plan that has been swapped in; those before are retired.
-    pub fn replace(&mut self, groups: &[Arc<Group>]) {
-        for group in groups.iter().filter(|group| group.settings.health.is_none()) {
-            // Nobody checks any more, so nobody would find a server up that was down.
-            for member in group.members().list() {
-                member.server.forget_health();
-            }
-        }
-        let next = groups.iter().map(|group| (group.name().to_owned(), Arc::clone(group)));
-        let before = std::mem::replace(&mut self.running, next.collect());
-        for (name, group) in before {
-            group.retire(self.running.get(&name).map(Arc::as_ref));
-        }
-    }
 }
 
 /// How a request to a server ended, as far as it speaks about the server.
@@ -176,10 +136,12 @@ impl Group {
         choice: &Choice<'_>,
         worker: &mut WorkerBalance,
     ) -> Result<Pick, NoServer> {
+        let pick = worker.choose(self, choice)?;
+        // Once per request: not for retries, and not while it waits for a server.
         if choice.tried.is_empty() {
             self.budget.count_request(&mut worker.tally, choice.now);
         }
-        worker.choose(self, choice)
+        Ok(pick)
     }
 
     /// Takes note of how a request ended, and ejects a server that failed too many in a row.

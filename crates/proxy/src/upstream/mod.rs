@@ -38,7 +38,7 @@ pub mod watch;
 pub use balance::{Choice, HashInput, NoServer, Pick, Tier, Way, WorkerBalance};
 pub use budget::Budget;
 pub use dns::Resolver;
-pub use group::{Group, Groups, Outcome};
+pub use group::{Group, Outcome};
 pub use members::{Member, Members};
 pub use retry::Failure;
 pub use server::{AtLimit, InFlight, OpenConnection, Seat, Server, ServerId};

@@ -41,7 +41,7 @@ struct Kept {
 }
 
 struct Idle {
-    connection: h1::Connection,
+    connection: Box<h1::Connection>,
     seat: Arc<Seat>,
     /// The wheel's tick until which it is kept.
     until: u64,
@@ -79,7 +79,9 @@ impl PoolRef<'_> {
         while let Some(connection) = kept.shared.last_mut() {
             match connection.poll_ready(cx) {
                 Poll::Ready(Ok(())) => {
-                    return Some(Upstream::Http2(streams::Stream::new(connection.clone())));
+                    return Some(Upstream::Http2(Box::new(streams::Stream::new(
+                        connection.clone(),
+                    ))));
                 }
                 // All of its streams are in use: another connection is opened beside it.
                 Poll::Pending => return None,

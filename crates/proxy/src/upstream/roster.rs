@@ -110,14 +110,17 @@ impl Group {
     }
 
     /// Called when this group's plan has been replaced: connections to servers that the successor
-    /// does not have are not kept any longer.
+    /// does not have are not kept any longer, and where it does not check its servers, what checks
+    /// found is forgotten, because nobody would find a server up again that was down.
     pub fn retire(&self, successor: Option<&Group>) {
-        let stays: HashSet<_> = successor
-            .map(|group| group.members().list().iter().map(|it| it.server.id()).collect())
-            .unwrap_or_default();
+        let successors = successor.map(Group::members).unwrap_or_default();
+        let stays: HashSet<_> = successors.list().iter().map(|it| it.server.id()).collect();
+        let checked = successor.is_some_and(|group| group.settings().health.is_some());
         for member in self.members().list() {
             if !stays.contains(&member.server.id()) {
                 member.server.retire();
+            } else if !checked {
+                member.server.forget_health();
             }
         }
     }
@@ -320,7 +323,6 @@ impl std::error::Error for RosterError {}
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{at, choice, metrics, server, settings, weighted, worker};
-    use super::super::group::Groups;
     use super::super::standing::Health;
     use super::*;
     use crate::settings::{Balance, HealthCheck, Probe, Role};
@@ -448,12 +450,15 @@ mod tests {
         let labels = metrics.labels();
         let plan = |servers: &[&str]| {
             let servers = servers.iter().map(|address| server(address)).collect();
-            vec![settings(Balance::RoundRobin, servers)]
+            settings(Balance::RoundRobin, servers)
         };
-        let mut groups = Groups::new(2);
-        let old = groups.resolve(&plan(&["10.0.0.1:80", "10.0.0.2:80", "app.test:80"]), labels);
-        groups.replace(&old);
-        let old = &old[0];
+        let old = Group::new(
+            plan(&["10.0.0.1:80", "10.0.0.2:80", "app.test:80"]),
+            labels,
+            2,
+            None,
+            at(1),
+        );
         old.set_addresses(2, &ips(&["10.0.1.1"]), labels, at(1));
         old.add(server("10.0.0.8:80"), labels, at(1)).unwrap();
         old.drain("10.0.0.2:80").unwrap();
@@ -461,13 +466,13 @@ mod tests {
         old.choose(&choice(at(2), &[]), &mut worker_of_old).unwrap();
 
         // A plan that is built and thrown away leaves no trace.
-        drop(groups.resolve(&plan(&["10.0.0.7:80"]), labels));
+        drop(Group::new(plan(&["10.0.0.7:80"]), labels, 2, Some(&old), at(2)));
         assert!(!old.members().list().iter().any(|member| member.server.is_removed()));
 
-        let new = groups.resolve(&plan(&["app.test:80", "10.0.0.2:80", "10.0.0.3:80"]), labels);
-        groups.replace(&new);
-        let new = &new[0];
-        assert_eq!(names(new), ["10.0.1.1:80", "10.0.0.2:80", "10.0.0.3:80"]);
+        let settings = plan(&["app.test:80", "10.0.0.2:80", "10.0.0.3:80"]);
+        let new = Group::new(settings, labels, 2, Some(&old), at(2));
+        old.retire(Some(&new));
+        assert_eq!(names(&new), ["10.0.1.1:80", "10.0.0.2:80", "10.0.0.3:80"]);
         for name in ["10.0.0.2:80", "10.0.1.1:80"] {
             let (before, after) = (old.member(name).unwrap(), new.member(name).unwrap());
             assert_eq!(before.server.id(), after.server.id());
@@ -506,15 +511,14 @@ mod tests {
             rise: 1,
         });
         let unchecked = settings::Group { health: None, ..checked.clone() };
-        let mut groups = Groups::new(1);
-        let plan = groups.resolve(std::slice::from_ref(&checked), metrics.labels());
-        groups.replace(&plan);
-        plan[0].members().list()[0].server.set_health(Health::Down, at(1));
+        let mut running = Group::new(checked.clone(), metrics.labels(), 1, None, at(1));
+        running.members().list()[0].server.set_health(Health::Down, at(1));
 
         for (settings, expected) in [(checked, Health::Down), (unchecked, Health::Unknown)] {
-            let plan = groups.resolve(&[settings], metrics.labels());
-            groups.replace(&plan);
-            assert_eq!(plan[0].members().list()[0].server.standing().health, expected);
+            let next = Group::new(settings, metrics.labels(), 1, Some(&running), at(2));
+            running.retire(Some(&next));
+            running = next;
+            assert_eq!(running.members().list()[0].server.standing().health, expected);
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::connection::body::{BodyError, More};
 #[derive(Debug)]
 pub(crate) enum Upstream {
     /// On an HTTP/1 connection of its own.
-    Http1(h1::Connection),
+    Http1(Box<h1::Connection>),
     /// On a stream of a shared HTTP/2 connection.
-    Http2(h2::Stream),
+    Http2(Box<h2::Stream>),
 }
 
 /// Why no response head came.
@@ -31,6 +31,8 @@ pub(crate) enum HeadError {
     Invalid(ResponseError),
     /// The server says that it has not looked at the request (RFC 9113, section 8.7).
     NotProcessed,
+    /// The server sent interim responses without end.
+    Interims,
     /// The server reset the stream, or broke HTTP/2.
     Http2(&'static str),
 }
