@@ -17,9 +17,7 @@ use ipnet::IpNet;
 use tidegate_proxy::plan::Plan;
 use tidegate_proxy::settings::Admin;
 use tidegate_proxy::tls::TicketKeys;
-use tidegate_proxy::upstream::Groups;
-use tidegate_proxy::upstream::dns::Resolver;
-use tidegate_proxy::upstream::watch::Watch;
+use tidegate_proxy::upstream::{Resolver, Watch};
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::Metrics;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -70,7 +68,6 @@ pub(crate) struct Running {
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Since when, in seconds since 1970.
     pub(crate) since_unix: u64,
-    groups: Groups,
     _watch: Watch,
 }
 
@@ -83,12 +80,10 @@ impl Running {
         resolver: &Arc<Resolver>,
         metrics: &Arc<Metrics>,
     ) -> Running {
-        let mut groups = Groups::new(plan.process.workers);
-        groups.replace(&plan.groups);
         let since_unix = clock::unix_seconds();
         metrics.control().plan_loaded(plan.generation, since_unix);
         let watch = Watch::start(&plan.groups, resolver, metrics);
-        Running { plan, admin, trusted_proxies, since_unix, groups, _watch: watch }
+        Running { plan, admin, trusted_proxies, since_unix, _watch: watch }
     }
 }
 

@@ -157,7 +157,8 @@ impl fmt::Display for Utc {
         // at the end.
         let days = days + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year =
+            (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
         let month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month + 2) / 5 + 1;

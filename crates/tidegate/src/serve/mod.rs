@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tidegate_proxy::plan::Plan;
 use tidegate_proxy::tls::TicketKeys;
-use tidegate_proxy::upstream::dns::{self, Resolver};
+use tidegate_proxy::upstream::{Resolver, dns};
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{self, Metrics};
 
@@ -59,8 +59,11 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
         let (admin, trusted_proxies) = (settings.admin.clone(), settings.trusted_proxies.clone());
         let plan = Arc::new(Plan::build(settings, None, opened, metrics.labels(), Stamp::now()));
         let resolver = Arc::new(Resolver::system());
-        report_unresolved(&dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await);
-        let (crew, ended) = Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
+        report_unresolved(
+            &dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await,
+        );
+        let (crew, ended) =
+            Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
         let running = Running::new(plan, admin, trusted_proxies, &resolver, &metrics);
         let gate = Gate {
             file: file.to_owned(),

@@ -79,12 +79,10 @@ fn advice(address: &Address, error: &io::Error) -> Option<String> {
         (Address::Tcp(address), io::ErrorKind::AddrInUse) => {
             Some(format!("`ss -ltnp 'sport = :{}'` tells which", address.port()))
         }
-        (Address::Tcp(address), io::ErrorKind::PermissionDenied) if address.port() < 1024 => {
-            Some(
-                "ports below 1024 need CAP_NET_BIND_SERVICE, which packaging/tidegate.service gives"
-                    .into(),
-            )
-        }
+        (Address::Tcp(address), io::ErrorKind::PermissionDenied) if address.port() < 1024 => Some(
+            "ports below 1024 need CAP_NET_BIND_SERVICE, which packaging/tidegate.service gives"
+                .into(),
+        ),
         _ => None,
     }
 }
