@@ -158,7 +158,7 @@ async fn proxy_header(socket: &mut Socket) -> Result<(Header, Buffer), &'static 
             Ok(n) if n > 0 => buffer.advance(n),
             Ok(_) | Err(_) => return Err("proxy_cut"),
         }
-        let parsed = proxy_protocol::parse(buffer.filled()).map_err(|error| error.code())?;
+        let parsed = proxy_protocol::parse(buffer.filled()).map_err(proxy_protocol::Error::code)?;
         if let Some((header, len)) = parsed {
             buffer.consume(len);
             return Ok((header, buffer));
@@ -401,6 +401,7 @@ impl Http2 {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "never stored: matched where it is made")]
 enum Event {
     Accepted(Option<Result<(http::Request<::h2::RecvStream>, Respond), ::h2::Error>>),
     Signal(Signal),

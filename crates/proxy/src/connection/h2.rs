@@ -12,7 +12,7 @@ use ::h2::server::SendResponse;
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tidegate_http::error::{ChunkError, FieldError};
+use tidegate_http::error::{ChunkError, FieldError, HostError};
 use tidegate_http::field::{self, Known};
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Method, Request, Response, Version, target};
@@ -385,22 +385,18 @@ fn authority(head: &http::Request<RecvStream>, out: &mut Request) -> Result<(), 
     }
     let mut from_field = Vec::new();
     let field_port = match host {
-        Some(host) => Some(target::host(host, &mut from_field).map_err(|error| error.code())?),
+        Some(host) => Some(target::host(host, &mut from_field).map_err(HostError::code)?),
         None => None,
     };
-    match head.uri().authority() {
-        Some(authority) => {
-            let port = target::host(authority.as_str().as_bytes(), &mut out.host)
-                .map_err(|error| error.code())?;
-            out.port = port;
-            if field_port.is_some_and(|field_port| field_port != port || from_field != out.host) {
-                return Err("host_disagrees");
-            }
+    if let Some(authority) = head.uri().authority() {
+        let authority = authority.as_str().as_bytes();
+        out.port = target::host(authority, &mut out.host).map_err(HostError::code)?;
+        if field_port.is_some_and(|port| port != out.port || from_field != out.host) {
+            return Err("host_disagrees");
         }
-        None => {
-            out.port = field_port.ok_or("host_missing")?;
-            out.host = from_field;
-        }
+    } else {
+        out.port = field_port.ok_or("host_missing")?;
+        out.host = from_field;
     }
     Ok(())
 }

@@ -37,10 +37,13 @@ pub(crate) async fn run(
     poll_fn(|cx| {
         let before = up.moved + down.moved;
         let ended = (up.poll(client, &mut server, cx), down.poll(&mut server, client, cx));
-        match ended {
-            (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(()),
-            (Poll::Ready(Err(_)), _) | (_, Poll::Ready(Err(_))) => return Poll::Ready(()),
-            _ => {}
+        if matches!(
+            ended,
+            (Poll::Ready(Ok(())), Poll::Ready(Ok(())))
+                | (Poll::Ready(Err(_)), _)
+                | (_, Poll::Ready(Err(_)))
+        ) {
+            return Poll::Ready(());
         }
         if up.moved + down.moved > before {
             slot.set(idle);

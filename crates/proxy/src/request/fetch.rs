@@ -194,7 +194,7 @@ impl Try<'_, '_> {
         fresh: Fresh,
     ) -> Result<(Upstream, Body, Upload), FetchError> {
         let mut upstream = self.connection(downstream, exchange, deadline, fresh).await?;
-        let body = self.request_body(downstream, exchange);
+        let body = request_body(downstream, exchange);
         forward::begin(
             &mut upstream,
             self.around,
@@ -213,7 +213,7 @@ impl Try<'_, '_> {
         exchange.record.bytes.up_out = bytes_out;
         let body = head.map_err(|error| {
             let stale = exchange.record.connection == UpstreamConnection::Reused;
-            self.failed(error, stale, upstream.was_written())
+            failed(error, stale, upstream.was_written())
         })?;
         Ok((upstream, body, upload))
     }
@@ -252,17 +252,6 @@ impl Try<'_, '_> {
         let label = seat.server().label();
         worker.metrics().upstream_opened(label, Stamp::now().since(stamps.connect_start));
         Ok(upstream)
-    }
-
-    /// How the request body is framed towards the server.
-    fn request_body(&self, downstream: &Downstream<'_>, exchange: &Exchange) -> Body {
-        if downstream.body_is_done() {
-            return Body::None;
-        }
-        match framing::content_length(&exchange.request.headers) {
-            Ok(Some(length)) => Body::Length(length),
-            Ok(None) | Err(_) => Body::Chunked,
-        }
     }
 
     /// Sends the request and awaits the final response head.
@@ -309,40 +298,6 @@ impl Try<'_, '_> {
                 .map(|late| Err(HeadFailure::Late(late)))
         })
         .await
-    }
-
-    fn failed(&self, error: HeadFailure, reused: bool, written: bool) -> FetchError {
-        let (failure, refusal) = match error {
-            HeadFailure::Client(refusal) => return FetchError::Client(refusal),
-            HeadFailure::Late(late) => match late.refusal() {
-                refusal @ (Refusal::FirstByteLate | Refusal::UpstreamWriteLate) => {
-                    (Failure::FirstByteTimeout, refusal)
-                }
-                refusal => return FetchError::Client(refusal),
-            },
-            HeadFailure::Upstream(HeadError::Closed) => {
-                let failure = match (reused, written) {
-                    (true, true) => Failure::StaleWritten,
-                    (true, false) => Failure::StaleUnwritten,
-                    (false, _) => Failure::Reset,
-                };
-                (failure, Refusal::UpstreamClosed)
-            }
-            HeadFailure::Upstream(HeadError::NotProcessed) => {
-                (Failure::NotProcessed, Refusal::UpstreamClosed)
-            }
-            HeadFailure::Upstream(HeadError::Interims) => {
-                (Failure::InvalidResponse, Refusal::UpstreamInterims)
-            }
-            HeadFailure::Upstream(HeadError::Broken) => (Failure::Reset, Refusal::UpstreamBroken),
-            HeadFailure::Upstream(HeadError::Invalid(error)) => {
-                (Failure::InvalidResponse, Refusal::UpstreamInvalid(error))
-            }
-            HeadFailure::Upstream(HeadError::Http2(reason)) => {
-                (Failure::Reset, Refusal::UpstreamHttp2(reason))
-            }
-        };
-        FetchError::Failed(Failed { failure, refusal })
     }
 }
 
@@ -418,6 +373,52 @@ impl HeadStep<'_, '_> {
         stamps.head_up = now;
         self.deadline.pause();
     }
+}
+
+/// How the request body is framed towards the server.
+fn request_body(downstream: &Downstream<'_>, exchange: &Exchange) -> Body {
+    if downstream.body_is_done() {
+        return Body::None;
+    }
+    match framing::content_length(&exchange.request.headers) {
+        Ok(Some(length)) => Body::Length(length),
+        Ok(None) | Err(_) => Body::Chunked,
+    }
+}
+
+/// What a failed attempt means.
+fn failed(error: HeadFailure, reused: bool, written: bool) -> FetchError {
+    let (failure, refusal) = match error {
+        HeadFailure::Client(refusal) => return FetchError::Client(refusal),
+        HeadFailure::Late(late) => match late.refusal() {
+            refusal @ (Refusal::FirstByteLate | Refusal::UpstreamWriteLate) => {
+                (Failure::FirstByteTimeout, refusal)
+            }
+            refusal => return FetchError::Client(refusal),
+        },
+        HeadFailure::Upstream(HeadError::Closed) => {
+            let failure = match (reused, written) {
+                (true, true) => Failure::StaleWritten,
+                (true, false) => Failure::StaleUnwritten,
+                (false, _) => Failure::Reset,
+            };
+            (failure, Refusal::UpstreamClosed)
+        }
+        HeadFailure::Upstream(HeadError::NotProcessed) => {
+            (Failure::NotProcessed, Refusal::UpstreamClosed)
+        }
+        HeadFailure::Upstream(HeadError::Interims) => {
+            (Failure::InvalidResponse, Refusal::UpstreamInterims)
+        }
+        HeadFailure::Upstream(HeadError::Broken) => (Failure::Reset, Refusal::UpstreamBroken),
+        HeadFailure::Upstream(HeadError::Invalid(error)) => {
+            (Failure::InvalidResponse, Refusal::UpstreamInvalid(error))
+        }
+        HeadFailure::Upstream(HeadError::Http2(reason)) => {
+            (Failure::Reset, Refusal::UpstreamHttp2(reason))
+        }
+    };
+    FetchError::Failed(Failed { failure, refusal })
 }
 
 fn connect_failed(error: ConnectError) -> Failed {

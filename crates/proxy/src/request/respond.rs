@@ -266,7 +266,7 @@ impl Download {
                     ended.map_err(|_| Refusal::ClientClosed)?;
                     self.state = State::Flush;
                 }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(error))),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(&error))),
                 Poll::Pending => {
                     // What has come goes on at once; more may be long in coming.
                     self.waiting = Waiting::ClientWrite;
@@ -282,9 +282,9 @@ impl Download {
 }
 
 /// What is the matter with a response body.
-fn broken(error: BodyError) -> Refusal {
+fn broken(error: &BodyError) -> Refusal {
     match error {
-        BodyError::Chunk(error) => Refusal::UpstreamChunk(error),
+        BodyError::Chunk(error) => Refusal::UpstreamChunk(*error),
         BodyError::Short | BodyError::Io => Refusal::UpstreamBroken,
     }
 }

@@ -82,20 +82,11 @@ fn site_redirect(exchange: &Exchange, site: &Site) -> Option<Answer> {
     let settings = &site.settings;
     let host = settings.canonical_host.as_deref().map(str::as_bytes);
     let other_host = host.filter(|host| **host != *exchange.request.host);
-    match (settings.https, exchange.scheme) {
-        (HttpsRedirect::To(port), Scheme::Http) => {
-            let host = other_host.unwrap_or(&exchange.request.host);
-            Some(Answer::redirect_site(
-                b"https",
-                host,
-                Some(port).filter(|port| *port != 443),
-                exchange,
-            ))
-        }
-        _ => {
-            let host = other_host?;
-            let scheme = exchange.scheme.name().as_bytes();
-            Some(Answer::redirect_site(scheme, host, exchange.request.port, exchange))
-        }
+    if let (HttpsRedirect::To(port), Scheme::Http) = (settings.https, exchange.scheme) {
+        let host = other_host.unwrap_or(&exchange.request.host);
+        let port = Some(port).filter(|port| *port != Scheme::Https.default_port());
+        return Some(Answer::redirect_site(b"https", host, port, exchange));
     }
+    let scheme = exchange.scheme.name().as_bytes();
+    Some(Answer::redirect_site(scheme, other_host?, exchange.request.port, exchange))
 }

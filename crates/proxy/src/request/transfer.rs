@@ -197,7 +197,7 @@ impl Upload {
                         self.state = State::Flush;
                     }
                     Poll::Ready(Err(error)) => {
-                        return Poll::Ready(UploadEnd::Client(broken(error)));
+                        return Poll::Ready(UploadEnd::Client(broken(&error)));
                     }
                     Poll::Pending => {
                         return match upstream.poll_flush(cx) {
@@ -234,9 +234,9 @@ impl Upload {
 }
 
 /// What is the matter with a request body.
-fn broken(error: BodyError) -> Refusal {
+fn broken(error: &BodyError) -> Refusal {
     match error {
-        BodyError::Chunk(error) => Refusal::BodyMalformed(error),
+        BodyError::Chunk(error) => Refusal::BodyMalformed(*error),
         BodyError::Short | BodyError::Io => Refusal::BodyBroken,
     }
 }

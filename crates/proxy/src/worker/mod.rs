@@ -85,6 +85,10 @@ struct Inner {
     pool: RefCell<Pool>,
     ids: RefCell<RequestIds>,
     logs: RefCell<WorkerLogs>,
+    #[expect(
+        clippy::vec_box,
+        reason = "boxes move between requests and here; exchanges are large"
+    )]
     exchanges: RefCell<Vec<Box<Exchange>>>,
     connections: Cell<usize>,
     wall: Cell<Wall>,
@@ -125,7 +129,7 @@ pub fn run(parts: Parts, plan: Arc<Plan>, listeners: Vec<Bound>) -> std::io::Res
         tokio::task::spawn_local(tick(worker.clone()));
         while let Some(command) = commands.recv().await {
             match command {
-                Command::Plan(plan, listeners) => worker.adopt(plan, listeners),
+                Command::Plan(plan, listeners) => worker.adopt(&plan, listeners),
                 Command::Drain(time) => {
                     worker.drain(time).await;
                     break;
@@ -230,8 +234,8 @@ impl Worker {
         self.0.shared.connections.load(Ordering::Relaxed)
     }
 
-    fn adopt(&self, plan: Arc<Plan>, listeners: Vec<Bound>) {
-        *self.0.active.borrow_mut() = Rc::new(Active::new(Arc::clone(&plan), self.0.id));
+    fn adopt(&self, plan: &Arc<Plan>, listeners: Vec<Bound>) {
+        *self.0.active.borrow_mut() = Rc::new(Active::new(Arc::clone(plan), self.0.id));
         self.0.listening.borrow_mut().retain(|address, task| {
             let stays = plan.listeners.iter().any(|listener| listener.address == *address);
             if !stays {

@@ -18,7 +18,8 @@ use std::time::Duration;
 pub const TICK: Duration = Duration::from_millis(50);
 
 /// Ticks of a revolution. Later deadlines are filed again once a revolution.
-pub const HORIZON_TICKS: u64 = 256;
+pub const HORIZON_TICKS: u64 = HORIZON as u64;
+const HORIZON: usize = 256;
 
 const NONE: u32 = u32::MAX;
 const NEVER: u64 = u64::MAX;
@@ -48,7 +49,7 @@ struct Inner {
     now: u64,
     entries: Vec<Entry>,
     free: u32,
-    heads: [u32; HORIZON_TICKS as usize],
+    heads: [u32; HORIZON],
     idle_oldest: u32,
     idle_youngest: u32,
     idle_len: usize,
@@ -82,7 +83,7 @@ impl Default for Inner {
             now: 0,
             entries: Vec::new(),
             free: NONE,
-            heads: [NONE; HORIZON_TICKS as usize],
+            heads: [NONE; HORIZON],
             idle_oldest: NONE,
             idle_youngest: NONE,
             idle_len: 0,
