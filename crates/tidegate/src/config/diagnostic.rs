@@ -4,6 +4,8 @@
 //! with a stand-in. Values that came from the environment or a secret file never enter a message;
 //! the reader sees to that, and what is rendered is the source line, which holds their name only.
 
+use std::collections::{HashMap, HashSet};
+
 use super::source::{Sources, Span};
 
 /// How bad it is.
@@ -141,8 +143,6 @@ pub(crate) mod code {
         KEY_MISMATCH = Error "E092" "key-mismatch";
         /// Client certificates are wanted, and no CA to verify them is given.
         CLIENT_CA_MISSING = Error "E093" "client-ca-missing";
-        /// TLS options stand where no TLS is spoken.
-        TLS_UNUSED = Error "E094" "tls-unused";
         /// The admin listener is reachable from elsewhere and has no token.
         ADMIN_EXPOSED = Error "E100" "admin-exposed";
         /// A log template does not parse.
@@ -256,12 +256,35 @@ pub(crate) struct Diagnostics {
     pub(crate) sources: Sources,
     /// The mistakes, sorted by place once [`Diagnostics::sort`] has run.
     pub(crate) list: Vec<Diagnostic>,
+    /// Secrets that stand in the texts; they are not shown.
+    pub(crate) secrets: Vec<Span>,
 }
 
 impl Diagnostics {
     /// How many there are of one severity.
     pub(crate) fn count(&self, severity: Severity) -> usize {
         self.list.iter().filter(|diagnostic| diagnostic.code.severity == severity).count()
+    }
+
+    /// Forgets what was found behind the first syntax error of a file, or another on its line: the
+    /// parser may have taken it for something else. Wants them sorted.
+    pub(crate) fn drop_what_follows_from_syntax(&mut self) {
+        let mut first: HashMap<u32, u32> = HashMap::new();
+        let mut lines: HashSet<(u32, usize)> = HashSet::new();
+        let sources = &self.sources;
+        for found in self.list.iter().filter(|found| *found.code == code::SYNTAX) {
+            if let Some(place) = found.place {
+                let start = first.entry(place.file).or_insert(place.start);
+                *start = place.start.min(*start);
+            }
+        }
+        self.list.retain(|found| match found.place {
+            Some(place) if *found.code == code::SYNTAX => {
+                lines.insert((place.file, sources.of(place).position(place.start).line))
+            }
+            Some(place) => first.get(&place.file).is_none_or(|start| place.start < *start),
+            None => true,
+        });
     }
 
     /// Errors first, then by file and place: whoever reads from the top meets what stops the gate. A

@@ -58,10 +58,13 @@ pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnos
     };
     // What a parser has skipped would be reported as missing: names and values only.
     if unparsed(&reading) {
-        names::check(&options::root::SECTION, &table, names::Depth::Values, &mut reading);
-        return Err(finish(reading.diagnostics));
+        names::check(&options::root::SECTION, &table, None, names::Depth::Values, &mut reading);
+        let mut diagnostics = reading.diagnostics;
+        diagnostics.sort();
+        diagnostics.drop_what_follows_from_syntax();
+        return Err(diagnostics);
     }
-    names::check(&options::root::SECTION, &table, names::Depth::Names, &mut reading);
+    names::check(&options::root::SECTION, &table, None, names::Depth::Names, &mut reading);
     let settings = resolve::settings(table, outside, &mut reading);
     let origins = std::mem::take(&mut reading.origins);
     let diagnostics = finish(reading.diagnostics);

@@ -8,6 +8,7 @@ use super::diagnostic::{Diagnostic, code};
 use super::node::{Entry, Node, Table, Value};
 use super::options::{self, Section, Shape};
 use super::reader::Reading;
+use super::source::Span;
 use super::suggest;
 
 /// Whether values are looked at too.
@@ -19,8 +20,16 @@ pub(crate) enum Depth {
     Values,
 }
 
-/// Checks all that stands in a table.
-pub(crate) fn check(section: &'static Section, table: &Table, depth: Depth, reading: &mut Reading<'_>) {
+/// Checks all that stands in a section; `place` is where the section stands, as its [`Scope`] says.
+///
+/// [`Scope`]: super::reader::Scope
+pub(crate) fn check(
+    section: &'static Section,
+    table: &Table,
+    place: Option<Span>,
+    depth: Depth,
+    reading: &mut Reading<'_>,
+) {
     for entry in &table.entries {
         if let Some(option) = section.options().find(|option| option.key() == entry.key) {
             // `[defaults]` may hold what nobody asks for.
@@ -30,16 +39,23 @@ pub(crate) fn check(section: &'static Section, table: &Table, depth: Depth, read
         } else if let Some(below) = section.section(&entry.key) {
             check_section(below, entry, depth, reading);
         } else {
+            reading.misspelt.extend(place);
             reading.report(unknown(section, entry));
         }
     }
 }
 
-fn check_section(section: &'static Section, entry: &Entry, depth: Depth, reading: &mut Reading<'_>) {
+fn check_section(
+    section: &'static Section,
+    entry: &Entry,
+    depth: Depth,
+    reading: &mut Reading<'_>,
+) {
+    let place = Some(entry.key_span);
     let wrong = |message: String| Diagnostic::new(&code::WRONG_SHAPE, entry.key_span, message);
     match (section.shape, &entry.node.value) {
-        (Shape::Root | Shape::One | Shape::Inline, Value::Table(table)) => {
-            check(section, table, depth, reading);
+        (Shape::Root | Shape::One | Shape::Inline | Shape::InlineMany, Value::Table(table)) => {
+            check(section, table, place, depth, reading);
         }
         (Shape::One | Shape::Inline, Value::Array(list)) if list.iter().all(is_table) => {
             reading.report(
@@ -52,22 +68,20 @@ fn check_section(section: &'static Section, entry: &Entry, depth: Depth, reading
                 wrong(format!("there may be many of `{}`, so it is a list", entry.key))
                     .hint(format!("write `{}` with two brackets", section.path)),
             );
-            check(section, table, depth, reading);
+            check(section, table, place, depth, reading);
         }
         (Shape::Many | Shape::InlineMany, Value::Array(list)) => {
             for item in list {
                 check_item(section, item, depth, reading);
             }
         }
-        (Shape::InlineMany, Value::Table(table)) => check(section, table, depth, reading),
         (Shape::Named, Value::Table(table)) => {
             for named in &table.entries {
                 check_named(section, named, depth, reading);
             }
         }
-        (_, value) if section.shorthand.is_some() && !matches!(value, Value::Array(_)) => {
-            check_item(section, &entry.node, depth, reading);
-        }
+        // Read as the shorthand option when the section is resolved.
+        _ if section.shorthand.is_some() => {}
         (_, value) => {
             reading.report(
                 wrong(format!("`{}` is a section, found {}", entry.key, value.what()))
@@ -79,15 +93,11 @@ fn check_section(section: &'static Section, entry: &Entry, depth: Depth, reading
 
 fn check_item(section: &'static Section, item: &Node, depth: Depth, reading: &mut Reading<'_>) {
     match &item.value {
-        Value::Table(table) => check(section, table, depth, reading),
-        // Read as the shorthand option when the section is resolved.
-        Value::Text(_) if section.shorthand.is_some() => {}
+        Value::Table(table) => check(section, table, Some(item.span), depth, reading),
+        _ if section.shorthand.is_some() => {}
         value => {
-            let wanted = match section.shorthand {
-                Some(key) => format!("a string (the `{key}`) or a table"),
-                None => "a table".into(),
-            };
-            let message = format!("expected {wanted}, found {}", value.what());
+            reading.misspelt.insert(item.span);
+            let message = format!("expected a table, found {}", value.what());
             reading.report(
                 Diagnostic::new(&code::WRONG_TYPE, item.span, message)
                     .hint(format!("write it like `{}`", last_line(section.example))),
@@ -98,7 +108,7 @@ fn check_item(section: &'static Section, item: &Node, depth: Depth, reading: &mu
 
 fn check_named(section: &'static Section, entry: &Entry, depth: Depth, reading: &mut Reading<'_>) {
     match &entry.node.value {
-        Value::Table(table) => check(section, table, depth, reading),
+        Value::Table(table) => check(section, table, Some(entry.key_span), depth, reading),
         _ if section.keys().any(|key| key == entry.key) => {
             reading.report(
                 Diagnostic::new(

@@ -3,6 +3,8 @@
 //! It is TOML with spans and nothing else. What the keys mean is the option table's business; that
 //! texts may name environment variables is the reader's.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -99,21 +101,28 @@ pub(crate) fn parse_value(file: u32, text: &str) -> Result<Node, String> {
 const SYNTAX_ERRORS_MAX: usize = 10;
 
 /// The parser's message in this program's words, and what to do about the commonest slips.
-fn polish(message: &str, text: &str, range: &std::ops::Range<usize>) -> (String, Option<String>) {
+fn polish(message: &str, text: &str, range: &Range<usize>) -> (String, Option<String>) {
     let found = text.get(range.clone()).unwrap_or_default();
-    let line = text[..range.start.min(text.len())].rsplit('\n').next().unwrap_or_default();
-    let hint = if message.contains("duplicate key") {
-        Some("each key is set once; a second list entry needs its own `[[..]]` header".into())
-    } else if message.contains("expected a value") || message.contains("string values must be quoted") {
-        Some("strings stand in quotes: `host = \"example.org\"`".into())
-    } else if message.contains("key with no value") && line.trim_start().contains(':') {
-        Some("TOML writes `key = value`, not `key: value`".into())
-    } else if message.contains("basic string") || found.contains('\\') {
-        Some("a `\\` in a string is written `\\\\`, or the string is put in single quotes".into())
+    let before = text.get(..range.start).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let rest = text.get(range.start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let say = |message: &str, hint: &str| (message.to_owned(), Some(hint.to_owned()));
+    if message.contains("duplicate key") {
+        say(
+            &format!("`{found}` is set twice in this section"),
+            "each key is set once; a further list entry needs a `[[..]]` header of its own",
+        )
+    } else if message.starts_with("invalid basic string, expected `\"`") {
+        say("this string is not closed on its line", "close it with `\"`")
+    } else if message.contains("escape") {
+        say(message.trim(), "write `\\\\` for a backslash, or put the string in single quotes")
+    } else if rest.starts_with(':') && !line.contains('=') {
+        say("expected `=` between key and value", "TOML writes `key = \"value\"`")
+    } else if message.contains("string values must be quoted") || message.contains("missing value") {
+        say(message.trim(), "strings stand in quotes: `host = \"example.org\"`")
     } else {
-        None
-    };
-    (message.trim().into(), hint)
+        (message.trim().into(), None)
+    }
 }
 
 fn convert_table(file: u32, table: &DeTable<'_>) -> Table {

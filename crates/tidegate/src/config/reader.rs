@@ -5,7 +5,7 @@
 //! came from, which is what `tidegate explain` shows. Mistakes go to [`Reading::report`], and reading
 //! goes on with the default.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::diagnostic::{Diagnostic, Diagnostics, code};
 use super::environment::{self, Environment, Missing, Placeholders, ProblemKind};
@@ -22,6 +22,8 @@ pub(crate) struct Reading<'e> {
     pub(crate) environment: &'e dyn Environment,
     /// Where each value came from.
     pub(crate) origins: Origins,
+    /// Sections that hold names which do not exist.
+    pub(crate) misspelt: HashSet<Span>,
 }
 
 /// Whose setting a value is.
@@ -95,7 +97,28 @@ impl Text {
 impl<'e> Reading<'e> {
     /// Begins with what parsing has found.
     pub(crate) fn new(diagnostics: Diagnostics, environment: &'e dyn Environment) -> Self {
-        Reading { diagnostics, environment, origins: Origins::new() }
+        Reading { diagnostics, environment, origins: Origins::new(), misspelt: HashSet::new() }
+    }
+
+    /// A value as a message may show it: as it is written, if a variable brought it in.
+    pub(crate) fn shown(&self, value: &str, span: Span) -> String {
+        let written = self.diagnostics.sources.text(span);
+        if written.contains("${") {
+            return format!("`{}`", written.trim_matches(['"', '\'']));
+        }
+        format!("`{}`", value.escape_debug())
+    }
+
+    /// Reports that something is missing in a section, unless a name in it is misspelt: that may be
+    /// what is missing.
+    pub(crate) fn report_missing(&mut self, scope: &Scope<'_>, diagnostic: Diagnostic) {
+        let misspelt = scope
+            .levels()
+            .iter()
+            .any(|scope| scope.span.is_some_and(|span| self.misspelt.contains(&span)));
+        if !misspelt {
+            self.report(diagnostic);
+        }
     }
 
     /// Adds a mistake.
@@ -368,7 +391,8 @@ impl<'n> Scope<'n> {
     ) -> Option<Located<K::Value>> {
         let Some(node) = self.look_up(spec) else {
             let message = format!("{} has no `{}`", self.section.path, spec.key);
-            reading.report(
+            reading.report_missing(
+                self,
                 Diagnostic::new(&code::MISSING_OPTION, self.place(), message)
                     .hint(format!("add for example `{} = {}`", spec.key, spec.example)),
             );

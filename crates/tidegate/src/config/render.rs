@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::diagnostic::{Diagnostic, Diagnostics, Severity};
-use super::source::{Sources, Span};
+use super::options;
+use super::source::{Source, Span};
 
 /// More are counted, not shown: nobody reads the hundred-and-first before mending the first.
 const SHOWN_MAX: usize = 100;
@@ -50,7 +51,7 @@ impl Colour {
 pub(crate) fn text(diagnostics: &Diagnostics, colour: Colour) -> String {
     let mut out = String::new();
     for diagnostic in diagnostics.list.iter().take(SHOWN_MAX) {
-        one(&mut out, diagnostic, &diagnostics.sources, colour);
+        one(&mut out, diagnostic, diagnostics, colour);
         out.push('\n');
     }
     if let Some(more @ 1..) = diagnostics.list.len().checked_sub(SHOWN_MAX) {
@@ -59,7 +60,7 @@ pub(crate) fn text(diagnostics: &Diagnostics, colour: Colour) -> String {
     out
 }
 
-fn one(out: &mut String, diagnostic: &Diagnostic, sources: &Sources, colour: Colour) {
+fn one(out: &mut String, diagnostic: &Diagnostic, all: &Diagnostics, colour: Colour) {
     let (ink, word) = match diagnostic.code.severity {
         Severity::Error => (Ink::Error, "error"),
         Severity::Warning => (Ink::Warning, "warning"),
@@ -68,7 +69,7 @@ fn one(out: &mut String, diagnostic: &Diagnostic, sources: &Sources, colour: Col
     let message = colour.paint(Ink::Strong, &diagnostic.message);
     let _ = writeln!(out, "{}: {message}", colour.paint(ink, &head));
 
-    let line_of = |span: Span| sources.of(span).position(span.start).line;
+    let line_of = |span: Span| all.sources.of(span).position(span.start).line;
     let gutter = diagnostic
         .place
         .iter()
@@ -77,10 +78,10 @@ fn one(out: &mut String, diagnostic: &Diagnostic, sources: &Sources, colour: Col
         .max()
         .unwrap_or(1);
     if let Some(place) = diagnostic.place {
-        snippet(out, sources, place, &diagnostic.label, ("-->", '^', ink), gutter, colour);
+        snippet(out, all, place, &diagnostic.label, ("-->", '^', ink), gutter, colour);
     }
     for (place, label) in &diagnostic.others {
-        snippet(out, sources, *place, label, (":::", '-', Ink::Frame), gutter, colour);
+        snippet(out, all, *place, label, (":::", '-', Ink::Frame), gutter, colour);
     }
     if let Some(hint) = &diagnostic.hint {
         let bar = colour.paint(Ink::Frame, "=");
@@ -90,17 +91,17 @@ fn one(out: &mut String, diagnostic: &Diagnostic, sources: &Sources, colour: Col
 
 fn snippet(
     out: &mut String,
-    sources: &Sources,
+    all: &Diagnostics,
     span: Span,
     label: &str,
     (arrow, mark, ink): (&str, char, Ink),
     gutter: usize,
     colour: Colour,
 ) {
-    let source = sources.of(span);
+    let source = all.sources.of(span);
     let start = source.position(span.start);
     let end = source.position(span.end.max(span.start));
-    let text = source.line(start.line);
+    let text = &conceal(source, span.file, start.line, &all.secrets);
     let columns = text.chars().count();
     let marked = match end.line == start.line {
         true => end.column.saturating_sub(start.column),
@@ -118,6 +119,31 @@ fn snippet(
     let marks: String = std::iter::repeat_n(mark, marked.clamp(1, COLUMNS_MAX - column.min(COLUMNS_MAX - 1))).collect();
     let beside = if label.is_empty() { marks } else { format!("{marks} {label}") };
     let _ = writeln!(out, "{:gutter$} {bar} {:width$}{}", "", "", colour.paint(ink, &beside), width = column - 1);
+}
+
+/// A line with its secrets blotted out: those that were read as secrets, and what looks like one
+/// where nothing could be read.
+fn conceal(source: &Source, file: u32, line: usize, secrets: &[Span]) -> String {
+    let text = source.line(line);
+    let start = source.start(line);
+    let (key, _) = text.split_once('=').unwrap_or((text, ""));
+    let is_secret = |key: &str| options::SECRET_KEYS.contains(&key);
+    let unread = is_secret(key.trim()) && !text.contains("${") && !text.contains("file:");
+    let user = text.find("://").and_then(|scheme| {
+        let end = text[scheme..].find('@')?;
+        Some(scheme + 3..scheme + end)
+    });
+    let blot = |(at, c): (usize, char)| {
+        let offset = start + at;
+        let read = secrets.iter().any(|secret| {
+            secret.file == file && (secret.start as usize..secret.end as usize).contains(&offset)
+        });
+        let hidden = read
+            || unread && at > key.len()
+            || user.as_ref().is_some_and(|user| user.contains(&at));
+        if hidden && !matches!(c, '"' | '\'' | ' ') { '*' } else { c }
+    };
+    text.char_indices().map(blot).collect()
 }
 
 /// The part of a line that is shown, with tabs as single spaces so that marks stand below what they

@@ -52,9 +52,14 @@ impl Source {
         Position { line, column }
     }
 
+    /// The first byte of a line (counted from 1).
+    pub(crate) fn start(&self, line: usize) -> usize {
+        self.lines.get(line - 1).copied().unwrap_or(self.text.len())
+    }
+
     /// The text of a line (counted from 1), without its end.
     pub(crate) fn line(&self, line: usize) -> &str {
-        let start = self.lines.get(line - 1).copied().unwrap_or(self.text.len());
+        let start = self.start(line);
         let end = self.lines.get(line).copied().unwrap_or(self.text.len());
         self.text[start..end].trim_end_matches(['\n', '\r'])
     }

@@ -37,7 +37,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, Complaint> {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (number, after) = rest.split_at(digits);
         if number.is_empty() {
-            return Err(format!("`{text}` has no number before `{after}`"));
+            return Err(format!("`{text}` does not begin with a number"));
         }
         let letters = after.len() - after.trim_start_matches(|c: char| c.is_alphabetic()).len();
         let (unit, after) = after.split_at(letters);
@@ -123,8 +123,8 @@ pub(crate) fn parse_percent(text: &str) -> Result<u8, Complaint> {
         return Err(format!("`{text}` has no `%`"));
     };
     match number.trim_end().parse::<u8>() {
-        Ok(percent) if percent <= 100 => Ok(percent),
-        _ => Err(format!("`{text}` is not a whole number of percent")),
+        Ok(percent) => Ok(percent),
+        Err(_) => Err(format!("`{text}` is not a whole number of percent")),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
         check(" 7d ", Ok(604_800_000));
         check("0s", Ok(0));
         check("5", Err("no unit"));
-        check("s", Err("no number"));
+        check("s", Err("begin with a number"));
         check("", Err("empty"));
         check("1.5s", Err("smaller unit"));
         check("5 s", Err("no unit"));
@@ -174,7 +174,7 @@ mod tests {
         check("30s1m", Err("large to small"));
         check("1s1s", Err("each once"));
         check("99999999999999999999s", Err("too large"));
-        check("-5s", Err("no number"));
+        check("-5s", Err("begin with a number"));
     }
 
     #[test]
@@ -204,7 +204,8 @@ mod tests {
     fn percents() {
         assert_eq!(parse_percent("20%"), Ok(20));
         assert_eq!(parse_percent("100 %"), Ok(100));
-        assert!(parse_percent("101%").is_err());
+        assert_eq!(parse_percent("101%"), Ok(101));
+        assert!(parse_percent("300%").is_err());
         assert!(parse_percent("20").is_err());
         assert!(parse_percent("1.5%").is_err());
     }

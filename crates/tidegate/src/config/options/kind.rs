@@ -9,6 +9,7 @@ use super::super::diagnostic::{Code, Diagnostic, code};
 use super::super::environment::{self, Missing, Placeholders, Secret};
 use super::super::node::{self, Node, Value};
 use super::super::reader::{Located, Reading, Text};
+use super::super::source::Span;
 use super::super::suggest;
 use super::super::value;
 
@@ -97,7 +98,7 @@ impl Kind for Time {
             );
             return None;
         }
-        within(duration, &self.min, &self.max, value::show_duration, &text.span, reading)
+        within(duration, [self.min, self.max], value::show_duration, &self.describe(), text.span, reading)
     }
 
     fn describe(&self) -> String {
@@ -147,7 +148,7 @@ impl Kind for Size {
                 )?
             }
         };
-        within(bytes, &self.min, &self.max, value::show_size, &node.span, reading)
+        within(bytes, [self.min, self.max], value::show_size, &self.describe(), node.span, reading)
     }
 
     fn describe(&self) -> String {
@@ -202,9 +203,10 @@ where
         };
         let show = |number: N| value::show_count(number.try_into().unwrap_or(u64::MAX));
         match number.and_then(|number| N::try_from(number).ok()) {
-            Some(number) => within(number, &self.min, &self.max, show, &node.span, reading),
+            Some(number) => within(number, [self.min, self.max], show, &self.describe(), node.span, reading),
             None => {
-                let message = format!("expected {}", self.describe());
+                let found = reading.diagnostics.sources.text(node.span);
+                let message = format!("expected {}, found {found}", self.describe());
                 reading.report(Diagnostic::new(&code::OUT_OF_RANGE, node.span, message));
                 None
             }
@@ -256,7 +258,7 @@ impl Kind for Percent {
             "write it like `20%`",
             reading,
         )?;
-        within(percent, &self.min, &self.max, |percent| format!("{percent}%"), &text.span, reading)
+        within(percent, [self.min, self.max], |percent| format!("{percent}%"), &self.describe(), text.span, reading)
     }
 
     fn describe(&self) -> String {
@@ -425,11 +427,22 @@ impl Fault {
         self
     }
 
-    /// As a diagnostic about this text.
+    /// As a diagnostic about this text. What came from outside may be a secret in the wrong place, so
+    /// nothing that was said about its content is repeated.
     pub(crate) fn about(self, text: &Text) -> Diagnostic {
+        if text.is_from_outside() {
+            let doc = self.code.doc.trim().trim_end_matches('.');
+            let message = format!("{} cannot be used: {}", text.shown(), uncapitalised(doc));
+            return Diagnostic::new(self.code, text.span, message);
+        }
         let place = self.part.map_or(text.span, |part| text.part(&part));
         Diagnostic::new(self.code, place, self.message).label(self.label).hint_if(self.hint)
     }
+}
+
+fn uncapitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
 }
 
 /// A text with a meaning of its own, read by a function.
@@ -565,6 +578,9 @@ impl Kind for SecretText {
         const BYTES_MAX: usize = 4096;
         let text = reading.text(node)?;
         let from_file = text.value.strip_prefix("file:");
+        if from_file.is_none() && !text.is_from_outside() {
+            reading.diagnostics.secrets.push(text.span);
+        }
         let secret = match from_file {
             None => text.value.clone(),
             Some(path) => match std::fs::read_to_string(path) {
@@ -650,21 +666,20 @@ fn parsed<T>(
         .ok()
 }
 
+/// Reports a value out of its range.
 fn within<V: Copy + PartialOrd>(
     value: V,
-    min: &V,
-    max: &V,
+    range: [V; 2],
     show: impl Fn(V) -> String,
-    span: &super::super::source::Span,
+    wanted: &str,
+    span: Span,
     reading: &mut Reading<'_>,
 ) -> Option<V> {
-    let message = if value < *min {
-        format!("expected at least {}", show(*min))
-    } else if value > *max {
-        format!("expected at most {}", show(*max))
-    } else {
+    let [min, max] = range;
+    if (min..=max).contains(&value) {
         return Some(value);
-    };
-    reading.report(Diagnostic::new(&code::OUT_OF_RANGE, *span, message));
+    }
+    let message = format!("expected {wanted}, found {}", show(value));
+    reading.report(Diagnostic::new(&code::OUT_OF_RANGE, span, message));
     None
 }

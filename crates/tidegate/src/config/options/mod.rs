@@ -358,6 +358,10 @@ impl Section {
     }
 }
 
+/// Keys of options that hold secrets.
+pub(crate) const SECRET_KEYS: [&str; 3] =
+    [admin::TOKEN.key, log::HASH_KEY.key, group::STICKY_SECRET.key];
+
 /// The whole table.
 pub(crate) fn table() -> Vec<&'static Section> {
     root::SECTION.walk()
@@ -379,4 +383,107 @@ pub(crate) fn to_json(toml: &str) -> serde_json::Value {
         }
     }
     node::parse_value(0, toml).map_or(serde_json::Value::Null, |node| convert(&node))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::diagnostic::Diagnostics;
+    use super::super::environment::{Environment, Missing};
+    use super::super::names::{self, Depth};
+    use super::super::reader::Reading;
+    use super::super::render::{self, Colour};
+    use super::*;
+
+    /// Any variable is a key of 32 hexadecimal digits.
+    struct Anything;
+
+    impl Environment for Anything {
+        fn variable(&self, _name: &str) -> Result<String, Missing> {
+            Ok("00112233445566778899aabbccddeeff".into())
+        }
+    }
+
+    fn reading(text: &str) -> Reading<'static> {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.sources.add(Path::new("table"), text.into());
+        Reading::new(diagnostics, &Anything)
+    }
+
+    fn assert_none(reading: &Reading<'_>, about: &str) {
+        let found = render::text(&reading.diagnostics, Colour::Off);
+        assert!(found.is_empty(), "{about}:\n{found}");
+    }
+
+    #[test]
+    fn defaults_and_examples_are_values_of_their_options() {
+        for section in table() {
+            for option in section.own {
+                let default = match option.absence() {
+                    Absence::Default(default) => Some(default),
+                    Absence::Means(_) | Absence::Mistake => None,
+                };
+                for text in default.into_iter().chain([option.example()]) {
+                    let about = format!("{} {} = {text}", section.path, option.key());
+                    let mut reading = reading(text);
+                    let node = node::parse_value(0, text).expect(&about);
+                    option.check(&node, &mut reading);
+                    assert_none(&reading, &about);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn examples_of_sections_hold_known_names_and_good_values() {
+        for section in table() {
+            // Headers below a list belong to its last member.
+            let list = match section.path.split_once('.') {
+                Some(("[listen", _)) => "[[listen]]\n",
+                Some(("[[site", _)) => "[[site]]\n",
+                _ => "",
+            };
+            let text = format!("{list}{}", section.example);
+            let mut reading = reading(&text);
+            let parsed = node::parse(0, &text, &mut reading.diagnostics);
+            let inline: &'static Section = Box::leak(Box::new(Section {
+                sections: Box::leak(Box::new([section])),
+                ..Section::new("", "", Shape::Root)
+            }));
+            let holder = match section.shape {
+                Shape::Inline | Shape::InlineMany => inline,
+                Shape::Root | Shape::One | Shape::Many | Shape::Named => &root::SECTION,
+            };
+            names::check(holder, &parsed, None, Depth::Values, &mut reading);
+            assert_none(&reading, &text);
+        }
+    }
+
+    #[test]
+    fn every_option_and_section_is_told_of() {
+        for section in table() {
+            assert!(section.doc.trim().ends_with('.'), "{}", section.path);
+            assert!(!section.example.is_empty(), "{}", section.path);
+            let mut keys: Vec<_> = section.keys().collect();
+            let count = keys.len();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), count, "{} has a key twice", section.path);
+            for option in section.own {
+                assert!(option.doc().ends_with('.'), "{} {}", section.path, option.key());
+                assert!(option.danger().is_empty() || option.danger().ends_with('.'));
+            }
+        }
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_keys() {
+        for section in table() {
+            for option in section.own {
+                let is_secret = option.kind().starts_with("a secret");
+                assert_eq!(is_secret, SECRET_KEYS.contains(&option.key()), "{}", option.key());
+            }
+        }
+    }
 }

@@ -127,10 +127,10 @@ pub(crate) fn upstream(text: &Text) -> Result<Upstream, Fault> {
     if !rest.starts_with("unix:")
         && let Some(at) = rest.find(['/', '?', '#'])
     {
-        let path = rest[at..].trim_end_matches('/');
+        let path = rest[at..].split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let fault = bad("an upstream has no path".into()).at(start + at..value.len());
         return Err(match path {
-            "" => fault.hint("leave out the `/` at its end: paths pass as they are"),
+            "" => fault.hint("leave it out: paths and queries pass as they are"),
             _ => fault.hint(format!("to put it in front of each path, add `add_prefix = \"{path}\"`")),
         });
     }

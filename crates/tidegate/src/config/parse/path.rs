@@ -38,7 +38,7 @@ pub(crate) fn normal(text: &Text) -> Result<String, Fault> {
     {
         return Err(bad("paths are compared as they travel: ASCII, the rest percent-encoded")
             .at(at..at + odd.len_utf8())
-            .hint(format!("write `{}`", encoded(odd))));
+            .hint(format!("write `{}` for it", encoded(odd))));
     }
     let mut out = Vec::new();
     match target::normalize_path(value.as_bytes(), &mut out) {

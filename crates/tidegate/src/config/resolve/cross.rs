@@ -7,7 +7,7 @@ use tidegate_proxy::plan::{RouteMatch, RouteTable, SiteTable};
 use tidegate_proxy::settings::{Action, Address, Endpoint, Host, HttpsRedirect, PathRule};
 use tidegate_proxy::template::{Template, Variable};
 
-use super::super::diagnostic::{Diagnostic, code};
+use super::super::diagnostic::{Diagnostic, Severity, code};
 use super::super::reader::Reading;
 use super::group;
 use super::listen::{self, Security};
@@ -67,7 +67,11 @@ fn reaches(server: SocketAddr, listener: SocketAddr) -> bool {
     server.port() == listener.port() && (server.ip() == listener.ip() || everywhere)
 }
 
+/// What nobody uses. After an error it would be told of what a misspelt name left unused.
 fn unused(all: &Everything<'_>, reading: &mut Reading<'_>) {
+    if reading.diagnostics.count(Severity::Error) > 0 {
+        return;
+    }
     for found in all.groups.iter().filter(|found| found.routes == 0) {
         let message = format!("no route uses the group `{}`", found.group.name);
         reading.report(Diagnostic::new(&code::UNUSED, found.span, message));
@@ -252,7 +256,7 @@ fn timeouts(all: &Everything<'_>, reading: &mut Reading<'_>) {
                     Diagnostic::new(
                         &code::TIMEOUT_ORDER,
                         *span,
-                        "the whole request ends before its connection may fail, so no other server is tried",
+                        "`whole_timeout` ends before an attempt to connect does, so no other server is tried",
                     )
                     .hint(format!(
                         "`whole_timeout` is {}, the group's `connect_timeout` {}",

@@ -203,7 +203,8 @@ fn named(name: &str, scope: &Scope<'_>, reading: &mut Reading<'_>) -> Found {
     }
     if !any_listed {
         let key = scope.key_span(server::SECTION.key);
-        reading.report(
+        reading.report_missing(
+            scope,
             Diagnostic::new(
                 &code::NO_SERVERS,
                 key.unwrap_or(place),
@@ -317,7 +318,8 @@ fn check_duplicates(servers: &[Server], spans: &[Span], reading: &mut Reading<'_
     let mut seen: HashMap<&Endpoint, Span> = HashMap::new();
     for (server, span) in servers.iter().zip(spans) {
         if let Some(first) = seen.get(&server.endpoint) {
-            let message = format!("`{}` is listed twice", endpoint_text(&server.endpoint));
+            let shown = reading.shown(&endpoint_text(&server.endpoint), *span);
+            let message = format!("{shown} is listed twice");
             reading.report(
                 Diagnostic::new(&code::DUPLICATE_SERVER, *span, message)
                     .beside(*first, "first listed here")

@@ -91,29 +91,36 @@ fn listener(
 ) -> Found {
     let protocols = scope.read(&listen::PROTOCOLS, reading);
     let proxy_protocol = scope.read(&listen::PROXY_PROTOCOL, reading);
+    let target = scope.read(&listen::TARGET_BYTES_MAX, reading);
     let limits = ListenerLimits {
         head_bytes_max: bytes(scope.read(&listen::HEAD_BYTES_MAX, reading).value),
-        target_bytes_max: bytes(scope.read(&listen::TARGET_BYTES_MAX, reading).value),
+        target_bytes_max: bytes(target.value),
         fields_max: scope.read(&listen::FIELDS_MAX, reading).value,
         requests_per_connection_max: scope
             .read(&listen::REQUESTS_PER_CONNECTION_MAX, reading)
             .value,
     };
-    let target = scope.node(listen::TARGET_BYTES_MAX.key);
-    if let Some(target) = target
+    if let Some(span) = target.span
         && limits.target_bytes_max > limits.head_bytes_max
     {
         reading.report(
             Diagnostic::new(
                 &code::NO_EFFECT,
-                target.span,
+                span,
                 "the target is a part of the head, which may not be as long",
             )
             .hint("raise `head_bytes_max` too"),
         );
     }
     let timeouts = timeouts(scope, reading);
-    let http2 = http2(&scope.child(&http2::SECTION), reading);
+    let http2_scope = scope.child(&http2::SECTION);
+    if http2_scope.is_written() && protocols.value == Protocols::Http1 {
+        reading.report(
+            Diagnostic::new(&code::NO_EFFECT, http2_scope.place(), "this listener speaks no HTTP/2")
+                .hint("write `protocols = \"both\"`, or leave this section out"),
+        );
+    }
+    let http2 = http2(&http2_scope, reading);
 
     let tls_scope = scope.child(&listen_tls::SECTION);
     let (tls, security) = if tls_scope.is_written() {
@@ -231,7 +238,8 @@ fn server_tls(
     let client_auth = client_auth(scope, reading);
     let scopes = scope.children(&certificate::SECTION);
     if scopes.is_empty() {
-        reading.report(
+        reading.report_missing(
+            scope,
             Diagnostic::new(&code::MISSING_OPTION, scope.place(), "TLS has no certificate")
                 .hint(format!("add `{}`", certificate::SECTION.example)),
         );

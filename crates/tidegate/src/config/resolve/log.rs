@@ -48,7 +48,7 @@ impl Logs {
         let place = name.as_ref().and_then(|name| name.span).unwrap_or(scope.place());
         let name = name.map_or_else(String::new, |name| name.value);
         if let Some(first) = self.names.get(&name).and_then(|index| self.list.get(*index)) {
-            let message = format!("another log has the name `{name}`");
+            let message = format!("another log has the name {}", reading.shown(&name, place));
             reading.report(
                 Diagnostic::new(&code::DUPLICATE_NAME, place, message)
                     .beside(first.span, "the other one"),
@@ -158,17 +158,33 @@ fn format(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Format {
         );
         return format.value;
     }
-    let names: Vec<&str> = fields.value.iter().map(|field| field.value.as_str()).collect();
-    Format::json_of(&names).unwrap_or_else(|error| {
-        let span = fields.value.get(error.at).and_then(|field| field.span).unwrap_or(place);
-        let (message, label) = complaint(&error);
+    let mut report = |error: &FormatError, at: usize| {
+        let span = fields.value.get(at).and_then(|field| field.span).unwrap_or(place);
+        let (message, label) = complaint(error);
         reading.report(
             Diagnostic::new(&code::LOG_FORMAT, span, message)
                 .label(label)
                 .hint("docs/logs.md lists the fields"),
         );
-        format.value
-    })
+    };
+    // Each alone first: the list as a whole ends at the first mistake.
+    let names: Vec<&str> = fields.value.iter().map(|field| field.value.as_str()).collect();
+    let alone = names.iter().enumerate().filter_map(|(at, name)| {
+        Format::json_of(&[name]).err().map(|error| (error, at))
+    });
+    let unknown: Vec<_> = alone.collect();
+    for (error, at) in &unknown {
+        report(error, *at);
+    }
+    match Format::json_of(&names) {
+        Ok(format) => format,
+        Err(error) => {
+            if unknown.is_empty() {
+                report(&error, error.at);
+            }
+            format.value
+        }
+    }
 }
 
 /// What is wrong with a format, and what may be meant.

@@ -7,7 +7,7 @@ use tidegate_proxy::settings::{
     Action, HeaderEdit, MethodName, PathRule, Retry, Route, RouteTimeouts, Trace,
 };
 
-use super::super::diagnostic::{Diagnostic, code};
+use super::super::diagnostic::{Diagnostic, Severity, code};
 use super::super::options::{
     ANSWER_BYTES_MAX, Field, answer, redirect, request_headers, response_headers, route,
 };
@@ -50,6 +50,7 @@ impl SiteAction {
     /// Warns if no request is left for it.
     pub(super) fn check_used(&self, reading: &mut Reading<'_>) {
         if self.used == Used::No
+            && reading.diagnostics.count(Severity::Error) == 0
             && let Some(span) = self.span
         {
             reading.report(
@@ -89,17 +90,19 @@ fn action(
         let name = scope.find(&route::GROUP, reading)?;
         let index = groups.named(&name.value);
         if index.is_none() {
-            let message = format!("there is no group `{}`", name.value.escape_debug());
+            let place = name.span.unwrap_or(*span);
+            let shown = reading.shown(&name.value, place);
+            let message = format!("there is no group {shown}");
             let guess = suggest::did_you_mean(&name.value, groups.names());
             let mut names: Vec<&str> = groups.names().collect();
             names.sort_unstable();
             let hint = match names.len() {
-                0 => format!("make it: `[group.{}]` with `servers`", name.value),
+                0 => "make it: `[group.NAME]` with `servers`".into(),
                 1..=10 => format!("known are {}", suggest::one_of(names)),
                 many => format!("{many} others are known"),
             };
             reading.report(
-                Diagnostic::new(&code::UNKNOWN_GROUP, name.span.unwrap_or(*span), message)
+                Diagnostic::new(&code::UNKNOWN_GROUP, place, message)
                     .label(guess.unwrap_or_default())
                     .hint(hint),
             );
@@ -165,7 +168,8 @@ pub(super) fn resolve(
     let written = !action_keys(scope).is_empty();
     let action = if written { action(scope, groups, reading) } else { site.take() };
     if !written && site.is_absent() {
-        reading.report(
+        reading.report_missing(
+            scope,
             Diagnostic::new(&code::NO_ACTION, scope.place(), "this route does not say what to do")
                 .hint("add `group`, `upstream`, `answer` or `redirect`, here or in its site"),
         );
@@ -217,7 +221,8 @@ fn path_rule(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<PathRule> {
             );
         }
         (None, None) => {
-            reading.report(
+            reading.report_missing(
+                scope,
                 Diagnostic::new(&code::MISSING_OPTION, scope.place(), "[[site.route]] has no path")
                     .hint("add `path = \"/api/\"` for all below it, or `exact = \"/robots.txt\"` for one"),
             );
@@ -309,11 +314,11 @@ fn timeouts(scope: &Scope<'_>, reading: &mut Reading<'_>) -> RouteTimeouts {
         && limit < first_byte.value
         && let Some(span) = whole.span
     {
-        let message = "the whole request ends before its first byte has to come";
+        let message = "`whole_timeout` ends before `first_byte_timeout` can";
         let mut diagnostic = Diagnostic::new(&code::TIMEOUT_ORDER, span, message)
             .hint("let `first_byte_timeout` be shorter than `whole_timeout`");
         if let Some(first_byte) = first_byte.span {
-            diagnostic = diagnostic.beside(first_byte, "this never ends");
+            diagnostic = diagnostic.beside(first_byte, "this never fires");
         }
         reading.report(diagnostic);
     }

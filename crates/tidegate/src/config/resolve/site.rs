@@ -16,8 +16,6 @@ use super::route;
 /// A site and what later checks want to know of it.
 pub(super) struct Found {
     pub(super) site: Site,
-    /// Where it stands.
-    pub(super) span: Span,
     /// Where each host stands.
     pub(super) hosts: Vec<Span>,
     /// Where each route stands.
@@ -50,7 +48,7 @@ pub(super) fn resolve(
     if scopes.is_empty() {
         reading.report(
             Diagnostic::nowhere(&code::NO_SITES, "there is no site: every request would be answered with 404")
-                .hint(format!("add `{}`", site::SECTION.example.replace('\n', "`, `"))),
+                .hint("add `[[site]]` with `host = \"example.org\"` and `upstream = \"127.0.0.1:3000\"`"),
         );
     }
     let scopes = scopes.into_iter().enumerate();
@@ -72,7 +70,7 @@ fn one(
         && let Some(span) = name.span
     {
         if let Some(first) = shared.names.get(&name.value) {
-            let message = format!("another site has the name `{}`", name.value);
+            let message = format!("another site has the name {}", reading.shown(&name.value, span));
             reading.report(
                 Diagnostic::new(&code::DUPLICATE_NAME, span, message).beside(*first, "the other one"),
             );
@@ -94,11 +92,12 @@ fn one(
     {
         let span = canonical.span.unwrap_or(scope.place());
         let first = host_spans.first().copied().unwrap_or(span);
+        let shown = reading.shown(&canonical.value, span);
         reading.report(
             Diagnostic::new(
                 &code::CANONICAL_HOST,
                 span,
-                format!("`{}` is not a host of this site, so the redirect would leave it", canonical.value),
+                format!("{shown} is not a host of this site, so the redirect would leave it"),
             )
             .beside(first, "its hosts")
             .hint("add it to `hosts`"),
@@ -116,12 +115,10 @@ fn one(
         routes,
         logs,
     };
-    let own = |span: Option<Span>| span.map(|span| span);
     Found {
-        https: (site.https != HttpsRedirect::Off).then(|| own(https_redirect.span)).flatten(),
+        https: https_redirect.span.filter(|_| site.https != HttpsRedirect::Off),
         hsts: hsts.and_then(|hsts| hsts.span),
         site,
-        span: scope.place(),
         hosts: host_spans,
         routes: route_spans,
     }
@@ -140,7 +137,8 @@ fn hosts(
                 .beside(host, "the other one")
                 .hint("put all hosts into `hosts`"),
         ),
-        (None, None) => reading.report(
+        (None, None) => reading.report_missing(
+            scope,
             Diagnostic::new(&code::MISSING_OPTION, scope.place(), "[[site]] has no host")
                 .hint("add `host = \"example.org\"`, or `host = \"*\"` for the default site"),
         ),
@@ -163,7 +161,8 @@ fn hosts(
         let span = found.span.unwrap_or(scope.place());
         if let Some(first) = shared.hosts.get(&found.value) {
             let whose = if hosts.contains(&found.value) { "this site" } else { "another site" };
-            let message = format!("{whose} has the host `{}` already", host_text(&found.value));
+            let host = reading.shown(&host_text(&found.value), span);
+            let message = format!("{whose} has the host {host} already");
             reading.report(
                 Diagnostic::new(&code::DUPLICATE_HOST, span, message)
                     .beside(*first, "first listed here"),
@@ -211,7 +210,8 @@ fn logs(scope: &Scope<'_>, logs: &mut Logs, reading: &mut Reading<'_>) -> Vec<us
             }
             Some(index) => indices.push(index),
             None => {
-                let message = format!("there is no log `{}`", name.value.escape_debug());
+                let shown = reading.shown(&name.value, span);
+                let message = format!("there is no log {shown}");
                 let guess = suggest::did_you_mean(&name.value, logs.names());
                 reading.report(
                     Diagnostic::new(&code::UNKNOWN_LOG, span, message)
@@ -254,7 +254,8 @@ fn routes(
             routes.push(route);
             spans.push(scope.place());
         } else if scopes.is_empty() && own.is_absent() {
-            reading.report(
+            reading.report_missing(
+                scope,
                 Diagnostic::new(&code::NO_ACTION, scope.place(), "this site does not say what to do with requests")
                     .hint("add `upstream = \"127.0.0.1:3000\"`, `group`, `answer` or `redirect`, or routes"),
             );
