@@ -106,7 +106,8 @@ impl Group {
     /// Makes the first members, with the servers of the group that this one follows.
     pub(super) fn fill(&self, previous: Option<&Group>, labels: &Labels, now: Stamp) {
         let before = previous.map(Group::members).unwrap_or_default();
-        self.publish(&self.roster(), &before, labels, now);
+        let joining = if before.list().is_empty() { Joining::AtStart } else { Joining::Later(now) };
+        self.publish(&self.roster(), &before, labels, joining);
     }
 
     /// Called when this group's plan has been replaced: connections to servers that the successor
@@ -150,8 +151,8 @@ impl Group {
         if before.as_deref().map(set) == Some(set(found)) {
             return Resolution::Same;
         }
-        let members = self.members();
-        self.publish(&roster, &members, labels, now);
+        let joining = if before.is_some() { Joining::Later(now) } else { Joining::AtStart };
+        self.publish(&roster, &self.members(), labels, joining);
         Resolution::Changed
     }
 
@@ -202,7 +203,7 @@ impl Group {
         roster.removed.remove(&address);
         roster.added.retain(|other| other.endpoint != server.endpoint);
         roster.added.push(server);
-        self.publish(&roster, &members, labels, now);
+        self.publish(&roster, &members, labels, Joining::Later(now));
         tracing::info!(group = self.name(), server = %address, "server added");
         Ok(())
     }
@@ -216,13 +217,13 @@ impl Group {
         roster.added.retain(|server| !addresses(&server.endpoint, None).contains(&address));
         roster.removed.insert(address);
         let members = self.members();
-        self.publish(&roster, &members, labels, now);
+        self.publish(&roster, &members, labels, Joining::Later(now));
         tracing::info!(group = self.name(), server = name, "server removed");
         Ok(())
     }
 
     /// Makes the members that the roster wants out of those there were, and shows them to workers.
-    fn publish(&self, roster: &Roster, before: &Members, labels: &Labels, now: Stamp) {
+    fn publish(&self, roster: &Roster, before: &Members, labels: &Labels, joining: Joining) {
         let wanted = roster.wanted(self.settings());
         let known: HashMap<_, _> =
             before.list().iter().map(|member| (member.server.address(), &member.server)).collect();
@@ -231,7 +232,7 @@ impl Group {
             .map(|(address, terms)| {
                 let server = match known.get(&address) {
                     Some(server) => Arc::clone(server),
-                    None => self.new_server(address, before, labels, now),
+                    None => self.new_server(address, labels, joining),
                 };
                 let (host, authority) = self.host_and_authority(&terms.endpoint);
                 Arc::new(Member {
@@ -257,17 +258,10 @@ impl Group {
         }
     }
 
-    fn new_server(
-        &self,
-        address: PeerAddress,
-        before: &Members,
-        labels: &Labels,
-        now: Stamp,
-    ) -> Arc<Server> {
+    fn new_server(&self, address: PeerAddress, labels: &Labels, joining: Joining) -> Arc<Server> {
         let label = labels.server(self.name(), &address.to_string());
         let server = Server::new(address, label, self.workers, Arc::clone(&self.epoch));
-        // Who joins a group that serves already is cold, as one that comes back is.
-        if !before.list().is_empty() {
+        if let Joining::Later(now) = joining {
             server.set_back(now);
         }
         Arc::new(server)
@@ -296,6 +290,15 @@ impl Group {
         // Each change is one assignment and one swap, so a roster is whole even after a panic.
         self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// When a server joins its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joining {
+    /// With the others, or as soon as its name was known.
+    AtStart,
+    /// While others serve: it is cold, as one that comes back is.
+    Later(Stamp),
 }
 
 /// What a DNS answer changed.
@@ -370,6 +373,10 @@ mod tests {
         assert_eq!(still.server.id(), stays.server.id());
         assert_eq!(still.server.standing().health, Health::Down);
         assert!(goes.server.is_removed() && !still.server.is_removed());
+        // One of the name's first addresses starts with the group, one that came later is cold.
+        let back_since = |name| group.member(name).unwrap().server.standing().back_since;
+        assert_eq!(stays.server.standing().back_since, Stamp::UNSET);
+        assert_eq!(back_since("10.0.0.3:80"), at(4));
         assert!(group.is_resolved(0));
     }
 
