@@ -1,15 +1,18 @@
 //! Upstream groups: which server takes a request, and what is known about each.
 //!
 //! - [`group`] is what the rest of the proxy talks to: choose a server, report how it went.
-//! - [`balance`] is the choice as one worker makes it, out of [`members`], by [`schedule`] or
-//!   [`ring`] or [`sticky`] cookie.
+//! - [`balance`] is the choice as one worker makes it, out of [`members`], by `schedule` or
+//!   `ring` or [`sticky`] cookie.
 //! - [`server`] is the shared state of one server, [`standing`] and [`ejection`] what follows from it.
 //! - [`roster`] changes who is in a group while it runs.
-//! - [`watch`] keeps it all up to date from the control thread: [`dns`], and [`health`] checks by
-//!   [`probe`]s.
+//! - [`watch`] keeps it all up to date from the control thread: [`dns`], and `health` checks by
+//!   `probe`s.
 //! - [`retry`] decides on further attempts, within a [`budget`].
 //!
-//! Decisions are pure and take the time as an argument; nothing here opens a connection for a request.
+//! - `connect`, `pool`, `stream`, `h1` and `h2` are a worker's connections to servers.
+//!
+//! Decisions are pure and take the time as an argument; the I/O of requests is in the modules named
+//! last, that of the control thread in [`dns`] and `probe`.
 
 pub mod balance;
 pub mod budget;
