@@ -57,6 +57,8 @@ pub struct ClientTls {
     verifies: bool,
     certificate: Option<Certificate>,
     files: Files,
+    /// What it was built from.
+    settings: ClientTlsSettings,
 }
 
 impl fmt::Debug for ClientTls {
@@ -109,6 +111,7 @@ impl ClientTls {
             verifies: settings.verify != Verify::DangerouslyNothing,
             certificate,
             files,
+            settings: settings.clone(),
         })
     }
 
@@ -120,6 +123,11 @@ impl ClientTls {
     /// What is shown to a server that asks for a certificate.
     pub fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
+    }
+
+    /// Builds it again, from the files as they are now.
+    pub fn rebuild(&self) -> Result<ClientTls, TlsError> {
+        ClientTls::build(&self.settings)
     }
 
     /// Whether a file it was built from is another now, so that it should be built again.

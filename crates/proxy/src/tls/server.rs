@@ -83,6 +83,8 @@ pub struct ServerTls {
     names: Arc<Names>,
     certificates: Vec<Certificate>,
     files: Files,
+    /// What it was built from.
+    settings: ServerTlsSettings,
 }
 
 impl fmt::Debug for ServerTls {
@@ -126,7 +128,14 @@ impl ServerTls {
         config.ignore_client_order = false;
         let clients_order = Arc::new(config.clone());
         config.ignore_client_order = true;
-        Ok(ServerTls { config: Arc::new(config), clients_order, names, certificates, files })
+        Ok(ServerTls {
+            config: Arc::new(config),
+            clients_order,
+            names,
+            certificates,
+            files,
+            settings: settings.clone(),
+        })
     }
 
     /// The configuration for a client whose hello begins so.
@@ -153,6 +162,11 @@ impl ServerTls {
     /// wildcard.
     pub fn covers(&self, host: &str) -> bool {
         self.names.covers(host)
+    }
+
+    /// Builds it again, from the files as they are now.
+    pub fn rebuild(&self) -> Result<ServerTls, TlsError> {
+        ServerTls::build(&self.settings)
     }
 
     /// Whether a file it was built from is another now, so that it should be built again.
