@@ -8,7 +8,6 @@
 //! - [`watch`] keeps it all up to date from the control thread: [`dns`], and `health` checks by
 //!   `probe`s.
 //! - [`retry`] decides on further attempts, within a [`budget`].
-//!
 //! - `connect`, `pool`, `stream`, `h1` and `h2` are a worker's connections to servers.
 //!
 //! Decisions are pure and take the time as an argument; the I/O of requests is in the modules named
