@@ -31,9 +31,9 @@ pub struct Plan {
     /// Where connections are accepted; workers name them by index.
     pub listeners: Vec<Arc<settings::Listener>>,
     /// Hosts to sites.
-    pub site_table: SiteTable,
+    pub site_table: Arc<SiteTable>,
     /// The sites.
-    pub sites: Vec<Site>,
+    pub sites: Arc<[Site]>,
     /// The groups, by the index that routes name them by.
     pub groups: Vec<Arc<Group>>,
     /// Whose forwarding fields are believed.
@@ -104,12 +104,31 @@ impl Plan {
         Self {
             generation: previous.map_or(1, |plan| plan.generation + 1),
             listeners: settings.listeners.into_iter().map(Arc::new).collect(),
-            site_table,
+            site_table: Arc::new(site_table),
             sites,
             groups,
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             logs,
             process: settings.process,
+        }
+    }
+
+    /// The same plan with other TLS in its listeners and groups.
+    #[must_use]
+    pub fn renewed(
+        &self,
+        listeners: Vec<Arc<settings::Listener>>,
+        groups: Vec<Arc<Group>>,
+    ) -> Self {
+        Self {
+            generation: self.generation + 1,
+            listeners,
+            site_table: Arc::clone(&self.site_table),
+            sites: Arc::clone(&self.sites),
+            groups,
+            trusted_proxies: self.trusted_proxies.clone(),
+            logs: self.logs.clone(),
+            process: self.process.clone(),
         }
     }
 

@@ -22,6 +22,7 @@ use super::roster::Roster;
 use super::server::{Epoch, Server, ServerId};
 use super::sticky;
 use crate::settings::{self, Balance, HashKey};
+use crate::tls::ClientTls;
 
 /// A set of equivalent servers.
 #[derive(Debug)]
@@ -76,6 +77,17 @@ impl Group {
             settings,
         };
         group.fill(previous, labels, now);
+        group
+    }
+
+    /// The same group with other TLS, for a plan that is otherwise the same: what the operator
+    /// added or removed stays so.
+    #[must_use]
+    pub fn renewed(&self, tls: ClientTls, labels: &Labels, now: Stamp) -> Group {
+        let settings = settings::Group { tls: Some(Arc::new(tls)), ..self.settings.clone() };
+        let group = Group::new(settings, labels, self.workers, Some(self), now);
+        *group.roster() = self.roster().clone();
+        group.fill(Some(self), labels, now);
         group
     }
 

@@ -23,7 +23,7 @@ use super::standing::Admin;
 use crate::settings::{self, Endpoint, PeerAddress};
 
 /// Who is to be in a group.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Roster {
     /// The addresses of each configured server that is a name; `None` until it resolved once.
     resolved: Vec<Option<Vec<IpAddr>>>,

@@ -5,6 +5,8 @@
 //! does can never hold a request up. Changes of the running gate happen one after another, under
 //! [`Gate::changing`].
 
+mod certificates;
+pub(crate) mod reload;
 mod systemd;
 
 use std::cell::RefCell;
@@ -68,7 +70,7 @@ pub(crate) struct Running {
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// Since when, in seconds since 1970.
     pub(crate) since_unix: u64,
-    _watch: Watch,
+    watch: Option<Watch>,
 }
 
 impl Running {
@@ -83,7 +85,7 @@ impl Running {
         let since_unix = clock::unix_seconds();
         metrics.control().plan_loaded(plan.generation, since_unix);
         let watch = Watch::start(&plan.groups, resolver, metrics);
-        Running { plan, admin, trusted_proxies, since_unix, _watch: watch }
+        Running { plan, admin, trusted_proxies, since_unix, watch: Some(watch) }
     }
 }
 
@@ -141,6 +143,7 @@ pub(crate) async fn run(gate: Rc<Gate>, mut ended: mpsc::Receiver<Ended>) -> Res
         "serving"
     );
     systemd::notify("READY=1");
+    tokio::task::spawn_local(certificates::watch(Rc::clone(&gate)));
     let mut failures = Vec::new();
     loop {
         tokio::select! {
@@ -149,7 +152,11 @@ pub(crate) async fn run(gate: Rc<Gate>, mut ended: mpsc::Receiver<Ended>) -> Res
                     tracing::info!("stopping: requests under way are finished");
                     return stop(&gate, &mut ended, &mut signals).await;
                 }
-                Asked::Reload => {}
+                Asked::Reload => {
+                    let gate = Rc::clone(&gate);
+                    // What came of it is logged; there is nobody else to tell.
+                    tokio::task::spawn_local(async move { drop(gate.reload().await) });
+                }
                 Asked::ReopenLogs => {
                     tracing::info!("access logs are opened again");
                     gate.logs.reopen();

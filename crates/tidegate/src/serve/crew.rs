@@ -167,6 +167,12 @@ impl Crew {
         Ok(gone)
     }
 
+    /// Puts a plan with the same listeners into service.
+    pub(crate) fn adopt_as_it_is(&mut self, plan: &Arc<Plan>) -> Result<(), Obstacle> {
+        let none = self.hands.iter().map(|_| Vec::new()).collect();
+        self.adopt(plan, none).map(drop)
+    }
+
     /// Lets all workers finish what they have and end. Returns where they listened.
     pub(crate) fn drain(&mut self, time: Duration) -> Vec<Address> {
         let mut addresses = Vec::new();

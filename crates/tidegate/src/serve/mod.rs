@@ -22,7 +22,8 @@ use tidegate_proxy::upstream::{Resolver, dns};
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{self, Metrics};
 
-use crate::config::{self, Loaded, Outside, environment, render};
+use crate::config::diagnostic::{Diagnostics, Severity};
+use crate::config::{self, Loaded, Outside, environment};
 use crate::control::{self, Gate, Running};
 use crew::Crew;
 use logs::Logs;
@@ -30,7 +31,7 @@ pub(crate) use obstacle::Obstacle;
 use sockets::Inherited;
 
 /// How long a start waits for DNS. Who has not answered by then is asked again while serving.
-const RESOLVE_MAX: Duration = Duration::from_secs(5);
+pub(crate) const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
 /// Serves until it is told to stop.
 pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
@@ -38,10 +39,7 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
     let open_files = limits::raise_open_files();
     let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
     let Loaded { settings, warnings, .. } = load(file, &tickets)?;
-    crate::commands::terminal::print_error(&render::text(
-        &warnings,
-        crate::commands::terminal::colour_of_stderr(),
-    ));
+    tell(&warnings);
     limits::warn_of_few_files(open_files, &settings.process);
 
     let metrics = Arc::new(Metrics::new(metrics::Settings::default(), clock::unix_seconds()));
@@ -59,9 +57,7 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
         let (admin, trusted_proxies) = (settings.admin.clone(), settings.trusted_proxies.clone());
         let plan = Arc::new(Plan::build(settings, None, opened, metrics.labels(), Stamp::now()));
         let resolver = Arc::new(Resolver::system());
-        report_unresolved(
-            &dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await,
-        );
+        tell_unresolved(&dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await);
         let (crew, ended) =
             Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
         let running = Running::new(plan, admin, trusted_proxies, &resolver, &metrics);
@@ -87,8 +83,24 @@ pub(crate) fn load(file: &Path, tickets: &Arc<TicketKeys>) -> Result<Loaded, Obs
         .map_err(|diagnostics| Obstacle::Configuration { file: file.to_owned(), diagnostics })
 }
 
-fn report_unresolved(names: &[(String, String)]) {
+pub(crate) fn tell_unresolved(names: &[(String, String)]) {
     for (group, name) in names {
         tracing::warn!(group, name, "a server's name does not resolve yet; it is asked for again");
+    }
+}
+
+/// Says what is wrong or dubious in a configuration, an event for each.
+pub(crate) fn tell(diagnostics: &Diagnostics) {
+    for found in &diagnostics.list {
+        let place = found.place.map_or_else(String::new, |span| {
+            let source = diagnostics.sources.of(span);
+            let at = source.position(span.start);
+            format!("{}:{}:{}: ", source.path.display(), at.line, at.column)
+        });
+        let (code, message) = (found.code.number, &found.message);
+        match found.code.severity {
+            Severity::Error => tracing::error!("{place}{message} [{code}]"),
+            Severity::Warning => tracing::warn!("{place}{message} [{code}]"),
+        }
     }
 }
