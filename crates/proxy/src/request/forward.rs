@@ -155,12 +155,8 @@ impl Outgoing<'_, '_> {
 
     /// The target: the path in normal form, with the route's prefixes taken away and put in front.
     fn target(&self, out: &mut Vec<u8>) {
-        target(
-            &self.routed.route.settings,
-            self.exchange.path(),
-            self.exchange.request.query(),
-            out,
-        );
+        let query = self.exchange.request.query();
+        self.routed.route.settings.upstream_target(self.exchange.path(), query, out);
     }
 
     fn host(&self, out: &mut Vec<u8>) {
@@ -184,33 +180,6 @@ impl Outgoing<'_, '_> {
 pub(crate) fn origin<'a>(around: &'a Surroundings<'_>, exchange: &'a Exchange) -> Origin<'a> {
     let client = around.client;
     Origin::of(&client.peer, client.scheme(), &exchange.request, &around.plan.trusted_proxies)
-}
-
-/// The target that goes upstream for a path in normal form.
-pub(crate) fn target(
-    route: &crate::settings::Route,
-    path: &[u8],
-    query: Option<&[u8]>,
-    out: &mut Vec<u8>,
-) {
-    let begin = out.len();
-    out.extend_from_slice(route.add_prefix.as_deref().unwrap_or_default().as_bytes());
-    let stripped = route
-        .strip_prefix
-        .as_deref()
-        .and_then(|prefix| path.strip_prefix(prefix.as_bytes()))
-        .unwrap_or(path);
-    if !stripped.starts_with(b"/") && stripped != b"*" && out.last() != Some(&b'/') {
-        out.push(b'/');
-    }
-    if out.len() > begin && out.ends_with(b"/") && stripped.starts_with(b"/") {
-        out.pop();
-    }
-    out.extend_from_slice(stripped);
-    if let Some(query) = query {
-        out.push(b'?');
-        out.extend_from_slice(query);
-    }
 }
 
 /// Whether a request without a body says so: methods that usually have one (RFC 9110, section 8.6).

@@ -76,6 +76,31 @@ pub struct Route {
     pub trace: Trace,
 }
 
+impl Route {
+    /// Appends the target that goes upstream for a path in normal form: the prefix taken away and the
+    /// other put in front, then the query with its `?`.
+    pub fn upstream_target(&self, path: &[u8], query: Option<&[u8]>, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(self.add_prefix.as_deref().unwrap_or_default().as_bytes());
+        let stripped = self
+            .strip_prefix
+            .as_deref()
+            .and_then(|prefix| path.strip_prefix(prefix.as_bytes()))
+            .unwrap_or(path);
+        if !stripped.starts_with(b"/") && stripped != b"*" && out.last() != Some(&b'/') {
+            out.push(b'/');
+        }
+        if out.len() > begin && out.ends_with(b"/") && stripped.starts_with(b"/") {
+            out.pop();
+        }
+        out.extend_from_slice(stripped);
+        if let Some(query) = query {
+            out.push(b'?');
+            out.extend_from_slice(query);
+        }
+    }
+}
+
 /// Which paths a route serves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PathRule {
