@@ -143,7 +143,7 @@ class Rig:
         (self.directory / "chain.pem").write_text(chain)
         return self.directory / "ca.pem"
 
-    def gate(self, upstream, protocol="http1", tls=True):
+    def gate(self, upstream, protocol="http1", tls=True, protocols="both"):
         """The gate in front of one upstream address. Returns its plain and its TLS port."""
         plain, secure = free_port(), free_port()
         text = f"""
@@ -155,7 +155,7 @@ listen = "off"
 
 [[listen]]
 address = "127.0.0.1:{plain}"
-protocols = "both"
+protocols = "{protocols}"
 
 [group.origin]
 servers = ["{upstream}"]
@@ -200,12 +200,15 @@ class Origin(http.server.BaseHTTPRequestHandler):
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         whole = b""
-        while size := int(self.rfile.readline(), 16):
+        while size := int(self.rfile.readline() or self.cut(), 16):
             whole += self.rfile.read(size)
             self.rfile.readline()
         while self.rfile.readline().strip():
             pass
         return whole
+
+    def cut(self):
+        raise ConnectionError("the gate ended the connection within a body")
 
     def do_GET(self):
         body = self.body()
