@@ -35,7 +35,7 @@ pub use histogram::HistogramTotals;
 pub use labels::{Label, Labels, Names};
 pub use process::{Process, TICKS_PER_SECOND};
 pub use reasons::Reason;
-pub use snapshot::{Place, Snapshot, Target, WorkerTotals};
+pub use snapshot::{Place, Sample, Snapshot, Target, WorkerTotals};
 pub use text::TextFormat;
 pub use worker::{Check, LoopTotals, Worker};
 
@@ -154,6 +154,15 @@ impl Metrics {
             })
             .collect();
         snapshot
+    }
+
+    /// The sums now, as far as they need no name of the configuration.
+    pub fn sample(&self) -> Sample {
+        let mut sample = Sample::default();
+        for block in self.blocks.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            sample.add(block);
+        }
+        sample
     }
 
     /// The text that Prometheus scrapes.

@@ -65,6 +65,10 @@ pub struct WorkerTotals {
     pub worker: u16,
     /// Requests that ended.
     pub requests: u64,
+    /// Requests that began and have not ended.
+    pub requests_active: i64,
+    /// Client connections open.
+    pub connections_open: i64,
     /// Task polls.
     pub loop_polls: u64,
     /// Sleeps.
@@ -82,17 +86,7 @@ impl Snapshot {
         block.request_errors.add_to(&mut self.request_errors);
         block.connection_errors.add_to(&mut self.connection_errors);
 
-        let mut own = super::block::Basics::zero();
-        block.basics.add_to(&mut own);
-        let at = self.workers.partition_point(|worker| worker.worker < block.worker);
-        if self.workers.get(at).is_none_or(|worker| worker.worker != block.worker) {
-            self.workers.insert(at, WorkerTotals { worker: block.worker, ..Default::default() });
-        }
-        let worker = &mut self.workers[at];
-        worker.requests += own.requests.as_flattened().iter().sum::<u64>();
-        worker.loop_polls += own.loop_polls;
-        worker.loop_parks += own.loop_parks;
-        worker.loop_busy_nanos += own.loop_busy_nanos;
+        add_worker(&mut self.workers, block);
     }
 
     /// Ended requests with this outcome.
@@ -129,6 +123,44 @@ impl Snapshot {
             total
         })
     }
+}
+
+/// The sums that need no name of the configuration: small and quick to take, so that a history of
+/// them can be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// What needs no label of the configuration.
+    pub basics: BasicTotals,
+    /// From first byte to end, over all requests.
+    pub total: HistogramTotals,
+    /// What each worker's loop tells.
+    pub workers: Vec<WorkerTotals>,
+}
+
+impl Sample {
+    /// Adds what one worker counted.
+    pub(super) fn add(&mut self, block: &Block) {
+        block.basics.add_to(&mut self.basics);
+        block.places.each(|_, row| self.total.add(&row.duration));
+        add_worker(&mut self.workers, block);
+    }
+}
+
+/// Adds a block to the sums of its worker; workers are in order of their numbers.
+fn add_worker(workers: &mut Vec<WorkerTotals>, block: &Block) {
+    let mut own = super::block::Basics::zero();
+    block.basics.add_to(&mut own);
+    let at = workers.partition_point(|worker| worker.worker < block.worker);
+    if workers.get(at).is_none_or(|worker| worker.worker != block.worker) {
+        workers.insert(at, WorkerTotals { worker: block.worker, ..Default::default() });
+    }
+    let worker = &mut workers[at];
+    worker.requests += own.requests.as_flattened().iter().sum::<u64>();
+    worker.connections_open += own.connections_open;
+    worker.requests_active += own.requests_active;
+    worker.loop_polls += own.loop_polls;
+    worker.loop_parks += own.loop_parks;
+    worker.loop_busy_nanos += own.loop_busy_nanos;
 }
 
 /// Rows by label index, while they are summed.

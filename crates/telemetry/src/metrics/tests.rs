@@ -369,6 +369,26 @@ fn status_pages_read_totals() {
 }
 
 #[test]
+fn a_sample_agrees_with_the_snapshot() {
+    let metrics = metrics();
+    let (one, two) = (metrics.worker(0), metrics.worker(1));
+    for worker in [&one, &two, &two] {
+        worker.connection_accepted();
+        worker.request_started();
+        worker.finish(&served(&metrics, 5));
+    }
+    two.request_started();
+    let (sample, snapshot) = (metrics.sample(), metrics.snapshot());
+    assert_eq!(sample.total.count(), 3);
+    assert_eq!(sample.total.count(), snapshot.phase(Phase::Total).count());
+    assert_eq!(sample.basics.connections_open, snapshot.basics.connections_open);
+    assert_eq!(sample.workers, snapshot.workers);
+    let second = sample.workers[1];
+    assert_eq!((second.worker, second.requests, second.requests_active), (1, 2, 1));
+    assert_eq!(second.connections_open, 2);
+}
+
+#[test]
 fn the_reference_is_current() {
     crate::reference::check("metrics.md", &reference());
 }
