@@ -5,13 +5,12 @@
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tidegate_http::framing::Persist;
 use tidegate_http::parse::HeadLimits;
 use tidegate_telemetry::metrics::{Closed, ConnectionState};
@@ -20,59 +19,85 @@ use tidegate_telemetry::{Side, Stamp};
 use tokio::io::AsyncWriteExt as _;
 
 use super::h1::{self, Received, Waited};
+use super::multiplex::Http2;
 use super::socket::Socket;
 use super::transport::Transport;
-use super::{Client, Downstream, TlsFacts, h2};
+use super::{Client, Downstream, TlsFacts};
 use crate::forwarded::Peer;
 use crate::proxy_protocol::{self, Header};
 use crate::request::finish::protocol;
 use crate::request::{self, Exchange, Refusal, Surroundings};
 use crate::settings::{Listener, ListenerLimits, Protocols, ProxyProtocol};
 use crate::tls::{self, Alpn, HandshakeFailure};
-use crate::worker::Worker;
 use crate::worker::buffers::Buffer;
 use crate::worker::wheel::{Signal, Slot};
+use crate::worker::{Counted, Worker};
 
-/// Response data of one HTTP/2 stream that waits for its client, at most.
-const SEND_BUFFER_BYTES_MAX: usize = 64 * 1024;
-
-/// Serves an accepted connection until it ends.
-pub(crate) async fn run(
-    worker: Worker,
+/// Serves an accepted connection, in a task of its own.
+pub(crate) fn start(
+    worker: &Worker,
     socket: Socket,
     peer: Option<SocketAddr>,
     listener: Arc<Listener>,
 ) {
-    let _counted = worker.count_connection();
     worker.metrics().connection_accepted();
-    let (state, closed) = serve(&worker, socket, peer, listener).await;
-    worker.metrics().connection_closed(state, closed);
-}
-
-async fn serve(
-    worker: &Worker,
-    socket: Socket,
-    peer: Option<SocketAddr>,
-    listener: Arc<Listener>,
-) -> (ConnectionState, Closed) {
-    let opened = Box::pin(open(worker, socket, peer, listener)).await;
-    match opened {
-        Ok(Opened::Http1(connection, client)) => http1(worker, connection, client).await,
-        Ok(Opened::Http2(connection)) => {
-            (ConnectionState::Busy, Box::pin(connection.run(worker)).await)
-        }
-        Err(closed) => (ConnectionState::Busy, closed),
-    }
+    let opening = Box::pin(open(worker.clone(), socket, peer, listener));
+    tokio::task::spawn_local(life(worker.count_connection(), opening));
 }
 
 enum Opened {
-    Http1(h1::Connection, Rc<Client>),
-    Http2(Http2),
+    Http1(h1::Idle, Rc<Client>),
+    /// HTTP/1, of which something was received behind a PROXY header.
+    Http1Begun(h1::Connection, Rc<Client>),
+    Http2(Box<Http2>),
+}
+
+/// The whole life of a connection. What it holds while idle is all that its future has room for: see
+/// the test of its size.
+async fn life<F>(counted: Counted, opening: Pin<Box<F>>)
+where
+    F: Future<Output = Result<Opened, Closed>>,
+{
+    let (mut idle, client) = match opening.await {
+        Ok(Opened::Http1(idle, client)) => (Ok(idle), client),
+        Ok(Opened::Http1Begun(connection, client)) => {
+            (Box::pin(requests(counted.worker(), connection, &client)).await, client)
+        }
+        Ok(Opened::Http2(connection)) => {
+            let closed = Box::pin(connection.run(counted.worker())).await;
+            return counted.worker().metrics().connection_closed(ConnectionState::Busy, closed);
+        }
+        Err(closed) => {
+            return counted.worker().metrics().connection_closed(ConnectionState::Busy, closed);
+        }
+    };
+    loop {
+        let metrics = counted.worker().metrics();
+        let mut resting = match idle {
+            Ok(resting) => resting,
+            Err(closed) => return metrics.connection_closed(ConnectionState::Busy, closed),
+        };
+        metrics.connection_idle();
+        let waited = resting.wait(client.listener.timeouts.idle).await;
+        let metrics = counted.worker().metrics();
+        let closed = match waited {
+            Waited::Readable => {
+                metrics.connection_busy();
+                let connection = resting.wake();
+                idle = Box::pin(requests(counted.worker(), connection, &client)).await;
+                continue;
+            }
+            Waited::Over(Signal::Expired) => Closed::IdleTimeout,
+            Waited::Over(Signal::GiveWay) => Closed::GaveWay,
+            Waited::Over(Signal::Drain) => Closed::Drained,
+        };
+        return metrics.connection_closed(ConnectionState::Idle, closed);
+    }
 }
 
 /// Everything before the first request: PROXY header and TLS.
 async fn open(
-    worker: &Worker,
+    worker: Worker,
     mut socket: Socket,
     peer: Option<SocketAddr>,
     listener: Arc<Listener>,
@@ -108,16 +133,15 @@ async fn open(
     }
     let Some(server) = client.listener.tls.clone() else {
         if client.listener.protocols == Protocols::Http2 {
-            let connection = Http2 {
-                transport: Transport::Plain(socket),
-                slot,
-                client: Rc::new(client),
-                received,
-            };
-            return Ok(Opened::Http2(connection));
+            let (transport, client) = (Transport::Plain(socket), Rc::new(client));
+            return Ok(Opened::Http2(Box::new(Http2 { transport, slot, client, received })));
         }
-        let connection = h1::Connection::new(Transport::Plain(socket), slot, received);
-        return Ok(Opened::Http1(connection, Rc::new(client)));
+        let idle = h1::Idle::new(Transport::Plain(socket), slot);
+        let client = Rc::new(client);
+        return Ok(match received {
+            Some(received) => Opened::Http1Begun(idle.wake_with(received), client),
+            None => Opened::Http1(idle, client),
+        });
     };
     let received = received.as_ref().map_or(&[][..], Buffer::filled);
     let handshake = tls::accept_after(socket, &server, received);
@@ -139,14 +163,14 @@ async fn open(
     client.tls_done = Stamp::now();
     let tls = TlsFacts::of(&stream.info());
     worker.metrics().tls_done(tls.version, tls.handshake);
-    client.tls = Some(tls);
+    client.tls = Some(Box::new(tls));
     let speaks_http2 = stream.alpn() == Alpn::Http2;
     let transport = Transport::Tls(Box::new(stream));
     let client = Rc::new(client);
     if speaks_http2 || client.listener.protocols == Protocols::Http2 {
-        Ok(Opened::Http2(Http2 { transport, slot, client, received: None }))
+        Ok(Opened::Http2(Box::new(Http2 { transport, slot, client, received: None })))
     } else {
-        Ok(Opened::Http1(h1::Connection::new(transport, slot, None), client))
+        Ok(Opened::Http1(h1::Idle::new(transport, slot), client))
     }
 }
 
@@ -176,7 +200,11 @@ async fn answer_plain(mut io: tls::Transport) {
     let _ = io.shutdown().await;
 }
 
-async fn within<T>(slot: &Slot, time: Duration, future: impl Future<Output = T>) -> Result<T, ()> {
+pub(super) async fn within<T>(
+    slot: &Slot,
+    time: Duration,
+    future: impl Future<Output = T>,
+) -> Result<T, ()> {
     let mut future = pin!(future);
     slot.set(time);
     poll_fn(|cx| {
@@ -188,41 +216,39 @@ async fn within<T>(slot: &Slot, time: Duration, future: impl Future<Output = T>)
     .await
 }
 
-/// Waits and serves in turn.
-async fn http1(
+/// Serves what has been received: a request, and those pipelined behind it. Then the connection is
+/// idle again, or it has ended.
+async fn requests(
     worker: &Worker,
     mut connection: h1::Connection,
-    client: Rc<Client>,
-) -> (ConnectionState, Closed) {
+    client: &Rc<Client>,
+) -> Result<h1::Idle, Closed> {
     loop {
-        worker.metrics().connection_idle();
-        let waited = connection.wait(client.listener.timeouts.idle).await;
-        match waited {
-            Waited::Readable => worker.metrics().connection_busy(),
-            Waited::Over(Signal::Expired) => return (ConnectionState::Idle, Closed::IdleTimeout),
-            Waited::Over(Signal::GiveWay) => return (ConnectionState::Idle, Closed::GaveWay),
-            Waited::Over(Signal::Drain) => return (ConnectionState::Idle, Closed::Drained),
-        }
-        match Box::pin(requests(worker, &mut connection, &client)).await {
-            Next::Wait => connection.release(),
-            Next::Gone(closed) => return (ConnectionState::Busy, closed),
+        let mut exchange = worker.exchange();
+        let next = one_request(worker, &mut connection, client, &mut exchange).await;
+        worker.recycle(exchange);
+        match next {
+            Next::Request if connection.has_input() => {}
+            Next::Request => return Ok(connection.rest()),
+            Next::Gone(closed) => return Err(closed),
             Next::Close(closed) => {
                 Box::pin(connection.close()).await;
-                return (ConnectionState::Busy, closed);
+                return Err(closed);
             }
             Next::Http2 => {
                 let (transport, slot, received) = connection.into_http2();
+                let client = Rc::clone(client);
                 let connection = Http2 { transport, slot, client, received };
-                return (ConnectionState::Busy, Box::pin(connection.run(worker)).await);
+                return Err(Box::pin(connection.run(worker)).await);
             }
         }
     }
 }
 
-/// What follows after all requests that have been received are answered.
+/// What follows after a request.
 enum Next {
     /// Another request may come.
-    Wait,
+    Request,
     /// The client has closed.
     Gone(Closed),
     /// The connection ends, with an answer that the client is to get.
@@ -231,26 +257,12 @@ enum Next {
     Http2,
 }
 
-/// Serves what has been received: a request, and those pipelined behind it.
-async fn requests(worker: &Worker, connection: &mut h1::Connection, client: &Rc<Client>) -> Next {
-    loop {
-        let mut exchange = worker.exchange();
-        let next = one_request(worker, connection, client, &mut exchange).await;
-        worker.recycle(exchange);
-        match next {
-            Some(next) => return next,
-            None if connection.has_input() => {}
-            None => return Next::Wait,
-        }
-    }
-}
-
 async fn one_request(
     worker: &Worker,
     connection: &mut h1::Connection,
     client: &Rc<Client>,
     exchange: &mut Exchange,
-) -> Option<Next> {
+) -> Next {
     let listener = &client.listener;
     let limits = head_limits(&listener.limits);
     let stamps = &mut exchange.record.stamps;
@@ -260,8 +272,8 @@ async fn one_request(
         .await;
     let refused = match received {
         Received::Request => None,
-        Received::Closed => return Some(Next::Gone(Closed::ByClient)),
-        Received::Http2 if listener.protocols == Protocols::Both => return Some(Next::Http2),
+        Received::Closed => return Next::Gone(Closed::ByClient),
+        Received::Http2 if listener.protocols == Protocols::Both => return Next::Http2,
         Received::Http2 => {
             Some(Refusal::Malformed(tidegate_http::error::RequestError::Http2Preface))
         }
@@ -280,15 +292,15 @@ async fn one_request(
     let mut downstream = Downstream::Http1(connection);
     request::run(&around, &mut downstream, exchange, refused).await;
     match downstream.after() {
-        Persist::KeepAlive => None,
-        Persist::Close if failed => Some(Next::Close(Closed::ProtocolError)),
-        Persist::Close if connection.is_aborted() => Some(Next::Gone(Closed::Aborted)),
-        Persist::Close => Some(Next::Close(Closed::LastMessage)),
+        Persist::KeepAlive => Next::Request,
+        Persist::Close if failed => Next::Close(Closed::ProtocolError),
+        Persist::Close if connection.is_aborted() => Next::Gone(Closed::Aborted),
+        Persist::Close => Next::Close(Closed::LastMessage),
     }
 }
 
 /// Fills in what a record knows of a request from the start.
-fn begin(worker: &Worker, client: &Client, exchange: &mut Exchange, first: bool) {
+pub(super) fn begin(worker: &Worker, client: &Client, exchange: &mut Exchange, first: bool) {
     let record = &mut exchange.record;
     record.id = worker.next_id();
     record.stamps.head_in = Stamp::now();
@@ -311,133 +323,19 @@ fn head_limits(limits: &ListenerLimits) -> HeadLimits {
     }
 }
 
-/// An HTTP/2 connection from a client.
-struct Http2 {
-    transport: Transport,
-    slot: Slot,
-    client: Rc<Client>,
-    /// What was received before it was known to be HTTP/2.
-    received: Option<Buffer>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Http2 {
-    /// Accepts streams until the connection ends; each is served by a task of its own.
-    async fn run(self, worker: &Worker) -> Closed {
-        let Self { transport, slot, client, received } = self;
-        let settings = client.listener.http2;
-        let idle = client.listener.timeouts.idle;
-        let transport = h2::Prefixed::new(transport, received);
-        let handshake = ::h2::server::Builder::new()
-            .max_concurrent_streams(settings.streams_max)
-            .initial_window_size(settings.stream_window_bytes)
-            .initial_connection_window_size(settings.connection_window_bytes)
-            .max_header_list_size(settings.header_bytes_max)
-            .max_pending_accept_reset_streams(settings.resets_max)
-            .max_local_error_reset_streams(Some(settings.resets_max))
-            .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
-            .handshake::<_, Bytes>(transport);
-        let timeout = client.listener.timeouts.handshake;
-        let mut connection = match within(&slot, timeout, handshake).await {
-            Ok(Ok(connection)) => connection,
-            Ok(Err(_)) => return Closed::ProtocolError,
-            Err(()) => return Closed::Timeout,
-        };
-        let streams = Rc::new(std::cell::Cell::new(0_usize));
-        let mut first = true;
-        let mut leaving = None;
-        slot.set(idle);
-        loop {
-            let accepted = poll_fn(|cx| {
-                if let Poll::Ready(accepted) = connection.poll_accept(cx) {
-                    return Poll::Ready(Event::Accepted(accepted));
-                }
-                match slot.poll_signal(cx) {
-                    Poll::Ready(Signal::Drain) if leaving.is_some() => Poll::Pending,
-                    Poll::Ready(signal) => Poll::Ready(Event::Signal(signal)),
-                    Poll::Pending => Poll::Pending,
-                }
-            })
-            .await;
-            match accepted {
-                Event::Accepted(Some(Ok((head, respond)))) => {
-                    slot.set(idle);
-                    let stream = StreamTask {
-                        worker: worker.clone(),
-                        client: Rc::clone(&client),
-                        streams: Rc::clone(&streams),
-                        first: std::mem::take(&mut first),
-                    };
-                    streams.set(streams.get() + 1);
-                    tokio::task::spawn_local(stream.run(head, respond));
-                }
-                Event::Accepted(Some(Err(error))) => {
-                    let broken = error.is_library() || error.is_go_away();
-                    if broken {
-                        let code = "h2_connection_error";
-                        worker.metrics().protocol_error(Protocol::H2, Side::Downstream, code);
-                        return Closed::ProtocolError;
-                    }
-                    return Closed::ByClient;
-                }
-                Event::Accepted(None) => return leaving.unwrap_or(Closed::ByClient),
-                // A stream under way keeps the connection; its own deadlines watch it.
-                Event::Signal(Signal::Expired) if streams.get() > 0 && leaving.is_none() => {
-                    slot.set(idle);
-                }
-                Event::Signal(Signal::Expired) if leaving.is_some() && streams.get() == 0 => {
-                    return leaving.unwrap_or(Closed::IdleTimeout);
-                }
-                Event::Signal(signal) => {
-                    connection.graceful_shutdown();
-                    slot.set(idle);
-                    leaving.get_or_insert(match signal {
-                        Signal::Expired => Closed::IdleTimeout,
-                        Signal::GiveWay => Closed::GaveWay,
-                        Signal::Drain => Closed::Drained,
-                    });
-                }
-            }
+    /// Ten thousand of these may be idle; with the task's own fields it fills 256 bytes.
+    #[test]
+    fn a_connection_that_is_idle_is_small() {
+        fn size<F: Future>(_: impl FnOnce(Counted, Pin<Box<Opening>>) -> F) -> usize {
+            size_of::<F>()
         }
-    }
-}
-
-#[expect(clippy::large_enum_variant, reason = "never stored: matched where it is made")]
-enum Event {
-    Accepted(Option<Result<(http::Request<::h2::RecvStream>, Respond), ::h2::Error>>),
-    Signal(Signal),
-}
-
-type Respond = ::h2::server::SendResponse<Bytes>;
-
-/// One HTTP/2 stream, served by a task.
-struct StreamTask {
-    worker: Worker,
-    client: Rc<Client>,
-    streams: Rc<std::cell::Cell<usize>>,
-    first: bool,
-}
-
-impl StreamTask {
-    async fn run(self, head: http::Request<::h2::RecvStream>, respond: Respond) {
-        let worker = &self.worker;
-        worker.metrics().stream_opened();
-        let mut exchange = worker.exchange();
-        exchange.record.stamps.first_byte_in = Stamp::now();
-        let refused = h2::request(&head, &mut exchange.request).err().map(Refusal::Http2);
-        begin(worker, &self.client, &mut exchange, self.first);
-        exchange.record.bytes.head_in = h2::head_in(&exchange.request);
-        let mut stream = h2::Stream::new(worker.wheel().slot(), head.into_body(), respond);
-        let active = worker.active();
-        let around = Surroundings { worker, plan: &active, client: &self.client };
-        let mut downstream = Downstream::Http2(&mut stream);
-        request::run(&around, &mut downstream, &mut exchange, refused).await;
-        worker.metrics().stream_closed(stream.end());
-        worker.recycle(exchange);
-    }
-}
-
-impl Drop for StreamTask {
-    fn drop(&mut self) {
-        self.streams.set(self.streams.get().saturating_sub(1));
+        type Opening = std::future::Ready<Result<Opened, Closed>>;
+        let bytes = size(life::<Opening>);
+        assert!(bytes <= 176, "{bytes}");
+        assert!(size_of::<Client>() <= 160, "{}", size_of::<Client>());
     }
 }

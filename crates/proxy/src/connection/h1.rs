@@ -1,7 +1,6 @@
 //! One HTTP/1 connection from a client.
 //!
-//! Between requests it holds no buffer: [`Connection::wait`] sleeps on readiness alone, with a slot
-//! in the worker's wheel. Once bytes come, requests are served one after the other, pipelined ones
+//! Between requests it is [`Idle`], which sleeps on readiness alone and holds no buffer. Once bytes come, requests are served one after the other, pipelined ones
 //! included, until nothing is left to read.
 //!
 //! After an error the place of the next message is lost. So every error ends the connection: what was
@@ -85,34 +84,17 @@ pub(crate) enum Received {
     Http2,
 }
 
-impl Connection {
-    /// `received` is what has come before the connection was known to be HTTP/1.
-    pub(crate) fn new(transport: Transport, slot: Slot, received: Option<Buffer>) -> Self {
-        Self {
-            transport,
-            slot,
-            input: received,
-            parked: Vec::new(),
-            out: Outbox::default(),
-            scan: HeadScan::default(),
-            reader: BodyReader::new(Body::None, ChunkLimits::default()),
-            writer: BodyWriter::None,
-            persist: Persist::KeepAlive,
-            requests: 0,
-            head_in: 0,
-            head_out: 0,
-            body_out: 0,
-        }
-    }
+/// A connection between requests: the socket, a slot in the wheel, and no more.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    transport: Transport,
+    slot: Slot,
+    requests: u32,
+}
 
-    /// The connection's place in the wheel.
-    pub(crate) fn slot(&self) -> &Slot {
-        &self.slot
-    }
-
-    /// Requests received.
-    pub(crate) fn requests(&self) -> u32 {
-        self.requests
+impl Idle {
+    pub(crate) fn new(transport: Transport, slot: Slot) -> Self {
+        Self { transport, slot, requests: 0 }
     }
 
     /// Waits for the next request, or for a reason to close. Holds no buffer.
@@ -123,7 +105,7 @@ impl Connection {
         self.slot.idle();
         self.slot.set(idle);
         let waited = poll_fn(|cx| {
-            if self.input.is_some() || self.transport.poll_read_ready(cx).is_ready() {
+            if self.transport.poll_read_ready(cx).is_ready() {
                 return Poll::Ready(Waited::Readable);
             }
             match self.slot.poll_signal(cx) {
@@ -136,6 +118,42 @@ impl Connection {
         waited
     }
 
+    /// Becomes ready to receive.
+    pub(crate) fn wake(self) -> Connection {
+        Connection {
+            transport: self.transport,
+            slot: self.slot,
+            input: None,
+            parked: Vec::new(),
+            out: Outbox::default(),
+            scan: HeadScan::default(),
+            reader: BodyReader::new(Body::None, ChunkLimits::default()),
+            writer: BodyWriter::None,
+            persist: Persist::KeepAlive,
+            requests: self.requests,
+            head_in: 0,
+            head_out: 0,
+            body_out: 0,
+        }
+    }
+
+    /// Becomes ready to receive, with what has come before the connection was known to be HTTP/1.
+    pub(crate) fn wake_with(self, received: Buffer) -> Connection {
+        Connection { input: Some(received), ..self.wake() }
+    }
+}
+
+impl Connection {
+    /// The connection's place in the wheel.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    /// Requests received.
+    pub(crate) fn requests(&self) -> u32 {
+        self.requests
+    }
+
     /// Bytes of the last request head.
     pub(crate) fn head_in(&self) -> u64 {
         self.head_in
@@ -146,11 +164,11 @@ impl Connection {
         self.input.as_ref().is_some_and(|buffer| !buffer.is_empty())
     }
 
-    /// Gives all buffers back. What was received and not used would be lost: see
+    /// Becomes idle: gives all buffers back. What was received and not used would be lost, see
     /// [`Connection::has_input`].
-    pub(crate) fn release(&mut self) {
-        self.input = None;
+    pub(crate) fn rest(mut self) -> Idle {
         self.out.release();
+        Idle { transport: self.transport, slot: self.slot, requests: self.requests }
     }
 
     /// Receives a request head into `request`. `first_byte` is stamped when its first byte is there.

@@ -7,6 +7,7 @@ pub(crate) mod body;
 pub(crate) mod drive;
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod multiplex;
 pub mod socket;
 pub mod transport;
 pub(crate) mod tunnel;
@@ -44,7 +45,7 @@ pub(crate) struct Client {
     /// When its TLS handshake was complete.
     pub(crate) tls_done: Stamp,
     /// What the TLS handshake came to, if there was one.
-    pub(crate) tls: Option<TlsFacts>,
+    pub(crate) tls: Option<Box<TlsFacts>>,
 }
 
 /// What a TLS handshake with a client came to, as far as requests look at it.

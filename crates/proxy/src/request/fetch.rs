@@ -97,6 +97,10 @@ pub(super) async fn fetch<'p>(
                 return Stop::Answer(Answer::refuse(&refusal, exchange));
             }
         };
+        if failure == Failure::AtLimit {
+            // Another worker was faster. Nothing was tried, so nothing is spent: wait for a place.
+            continue;
+        }
         let now = Stamp::now();
         if failure.blame() == retry::Blame::Server {
             group.report(&server, Outcome::Failed, now);
@@ -141,7 +145,8 @@ async fn choose(
     deadline: &mut Deadline,
 ) -> Result<Pick, Refusal> {
     let group = &around.plan.groups[group_index];
-    let mut now = exchange.record.stamps.admitted;
+    let first = exchange.record.retries == 0;
+    let mut now = if first { exchange.record.stamps.admitted } else { Stamp::now() };
     loop {
         let choice = group.choice(exchange.client_addr, &exchange.request, tried, now);
         let chosen = {

@@ -39,7 +39,7 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
     let group = route.and_then(|route| around.plan.group_of(route));
     let header = |known: Known| request.headers.first(known).unwrap_or_default();
     let response = |known: Known| exchange.response.headers.first(known).unwrap_or_default();
-    let tls = client.tls.as_ref();
+    let tls = client.tls.as_deref();
     let server = exchange.server.as_deref();
     let view = LogView {
         client_addr: exchange.client_addr,

@@ -14,7 +14,7 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) {
     let request = &exchange.request;
-    let tls = around.client.tls.as_ref();
+    let tls = around.client.tls.as_deref();
     let certificate = tls.and_then(|tls| tls.client.as_deref());
     template.write(out, |variable, out| match variable {
         Variable::ClientAddress => {

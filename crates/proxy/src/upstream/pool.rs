@@ -70,7 +70,7 @@ impl PoolRef<'_> {
         let Pool { wheel, servers } = &mut *self.pool;
         let kept = servers.get_mut(&Key::new(group, seat))?;
         while let Some(mut idle) = kept.idle.pop() {
-            seat.set_idle(kept.idle.len());
+            kept.tell(seat);
             if idle.until > wheel.now() && idle.connection.is_alive(cx) {
                 return Some(Upstream::Http1(idle.connection));
             }
@@ -110,13 +110,15 @@ impl PoolRef<'_> {
         let ticks = settings.idle.as_nanos() / TICK.as_nanos();
         let until = wheel.now() + u64::try_from(ticks).unwrap_or(u64::MAX >> 1) + 1;
         kept.idle.push(Idle { connection, seat: Arc::clone(seat), until });
-        seat.set_idle(kept.idle.len());
+        kept.tell(seat);
         self.metrics.upstream_idle(label);
     }
 
     /// Shares an HTTP/2 connection.
     pub(crate) fn share(&mut self, group: &Group, seat: &Arc<Seat>, send: SendRequest<Bytes>) {
-        self.pool.servers.entry(Key::new(group, seat)).or_default().shared.push(send);
+        let kept = self.pool.servers.entry(Key::new(group, seat)).or_default();
+        kept.shared.push(send);
+        kept.tell(seat);
     }
 
     /// Closes what has been idle for too long, was closed by its server or belongs to a server that
@@ -125,6 +127,7 @@ impl PoolRef<'_> {
         let now = self.pool.wheel.now();
         let metrics = self.metrics;
         self.pool.servers.retain(|_, kept| {
+            let seat = kept.idle.first().map(|idle| Arc::clone(&idle.seat));
             kept.idle.retain_mut(|idle| {
                 let server = idle.seat.server();
                 let keep = idle.until > now && !server.is_removed() && idle.connection.is_alive(cx);
@@ -133,12 +136,19 @@ impl PoolRef<'_> {
                 }
                 keep
             });
-            if let Some(idle) = kept.idle.first() {
-                idle.seat.set_idle(kept.idle.len());
-            }
             kept.shared.retain_mut(|send| !matches!(send.poll_ready(cx), Poll::Ready(Err(_))));
+            if let Some(seat) = seat {
+                kept.tell(&seat);
+            }
             !kept.idle.is_empty() || !kept.shared.is_empty()
         });
+    }
+}
+
+impl Kept {
+    /// Tells the balance how many requests could be sent without opening a connection.
+    fn tell(&self, seat: &Seat) {
+        seat.set_idle(self.idle.len() + self.shared.len());
     }
 }
 

@@ -137,7 +137,7 @@ pub(super) async fn run(worker: Worker, bound: Bound) {
         match acceptor.accept().await {
             Ok((socket, peer)) => {
                 if let Some(listener) = listener(&worker, &address) {
-                    tokio::task::spawn_local(drive::run(worker.clone(), socket, peer, listener));
+                    drive::start(&worker, socket, peer, listener);
                 }
             }
             Err(error) if is_of_one_connection(&error) => {}

@@ -313,6 +313,13 @@ impl Wall {
 /// A downstream connection, counted as long as this lives.
 pub(crate) struct Counted(Worker);
 
+impl Counted {
+    /// The worker it belongs to.
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.0
+    }
+}
+
 impl Drop for Counted {
     fn drop(&mut self) {
         let inner = &self.0.0;
