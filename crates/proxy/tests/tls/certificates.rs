@@ -1,6 +1,7 @@
 //! Authorities and certificates for one test.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
@@ -8,6 +9,7 @@ use rcgen::{
     RevokedCertParams, SerialNumber, date_time_ymd,
 };
 use tidegate_proxy::tls::{CertificateSettings, Pem};
+use tidegate_telemetry::clock::unix_seconds;
 
 /// An authority that certifies servers and clients.
 pub(crate) struct Authority {
@@ -61,6 +63,15 @@ impl Authority {
         self.issue(&[], |params| {
             params.distinguished_name.push(DnType::CommonName, name);
             params.serial_number = Some(SerialNumber::from(serial));
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        })
+    }
+
+    /// A client's certificate that is valid for so long from now on.
+    pub(crate) fn client_for(&self, valid: Duration) -> Identity {
+        let ends = Duration::from_secs(unix_seconds()) + valid;
+        self.issue(&[], |params| {
+            params.not_after = date_time_ymd(1970, 1, 1) + ends;
             params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         })
     }

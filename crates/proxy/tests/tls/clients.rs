@@ -1,6 +1,7 @@
 //! Clients by their certificates.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tidegate_proxy::tls::{
     ClientAuth, ClientAuthorities, HandshakeFailure, ServerTls, ServerTlsSettings,
@@ -152,6 +153,33 @@ fn a_session_ends_with_what_its_certificate_was_verified_by() {
     };
     let outcome = resume(&Gate::start(&after));
     assert!(matches!(outcome, Err(HandshakeFailure::ClientCertificateInvalid(_))), "{outcome:?}");
+}
+
+#[test]
+fn a_session_ends_with_its_certificate() {
+    const VALID: Duration = Duration::from_secs(3);
+    let cast = Cast::new();
+    let gate = Gate::start(&cast.settings(ClientAuth::Required(cast.authorities(None))));
+    let ann = cast.clients.client_for(VALID).write(cast.dir(), "ann");
+    let sessions = VERSIONS.map(|version| cast.dir().join(format!("session{version}")));
+    for (version, session) in VERSIONS.iter().zip(&sessions) {
+        let begin = vec![version, "-sess_out", session.to_str().unwrap()];
+        s_client(gate.address, [showing(&ann), begin].concat());
+        assert!(gate.outcome().unwrap().contains(" Full "));
+    }
+    std::thread::sleep(VALID + Duration::from_secs(1));
+    for (version, session) in VERSIONS.iter().zip(&sessions) {
+        let resume = vec![version, "-sess_in", session.to_str().unwrap()];
+        s_client(gate.address, [showing(&ann), resume].concat())
+            .has("Reused, ")
+            .lacks("HTTP/1.1 200");
+        match gate.failure() {
+            HandshakeFailure::ClientCertificateInvalid(detail) => {
+                assert!(detail.contains("since the session began"), "{detail}");
+            }
+            other => panic!("{version}: {other:?}"),
+        }
+    }
 }
 
 #[test]
