@@ -64,7 +64,11 @@ fn summary(
         None => format!("{file}: cannot be used: {counts}\n"),
         Some(settings) => format!(
             "{file}: {}: {}, {}, {}, {}; {counts}\n",
-            if arguments.strict && !diagnostics.list.is_empty() { "refused by --strict" } else { "ok" },
+            if arguments.strict && !diagnostics.list.is_empty() {
+                "refused by --strict"
+            } else {
+                "ok"
+            },
             render::plural(settings.sites.len(), "site"),
             render::plural(routes(settings), "route"),
             render::plural(settings.groups.len(), "group"),

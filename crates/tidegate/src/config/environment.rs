@@ -121,11 +121,7 @@ pub(crate) fn expand(
     if problems.is_empty() { Ok(out) } else { Err(problems) }
 }
 
-fn value(
-    name: &str,
-    unclosed: bool,
-    environment: &dyn Environment,
-) -> Result<String, ProblemKind> {
+fn value(name: &str, unclosed: bool, environment: &dyn Environment) -> Result<String, ProblemKind> {
     if unclosed {
         return Err(ProblemKind::Unclosed);
     }

@@ -4,7 +4,7 @@
 //! order of reading; an option that is set in two files is a mistake, because nobody could tell which
 //! one holds.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Diagnostic, code};
@@ -75,7 +75,8 @@ fn read_one(
             let message = format!("`{shown}` cannot be read: {message}");
             let mut diagnostic = complain(&code::UNREADABLE_FILE, message);
             if by.is_none() && !path.exists() {
-                diagnostic = diagnostic.hint("name the file behind the command: `tidegate check FILE`");
+                diagnostic =
+                    diagnostic.hint("name the file behind the command: `tidegate check FILE`");
             }
             reading.report(diagnostic);
             return;
@@ -106,7 +107,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     let bytes = std::fs::read(path).map_err(|error| reason(&error))?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
         format!("line {line} is not UTF-8")
     })
 }
@@ -120,11 +121,7 @@ fn includes(table: &Table, reading: &mut Reading<'_>) -> Vec<Located<String>> {
 }
 
 /// The files of an include, in the order of their names.
-fn matches(
-    directory: &Path,
-    include: &Located<String>,
-    reading: &mut Reading<'_>,
-) -> Vec<PathBuf> {
+fn matches(directory: &Path, include: &Located<String>, reading: &mut Reading<'_>) -> Vec<PathBuf> {
     let place = include.span.unwrap_or(Span::new(0, &(0..0)));
     let is_pattern = include.value.contains(['*', '?', '[']);
     if !is_pattern {
@@ -155,8 +152,11 @@ fn matches(
         match entry {
             Ok(path) => paths.push(path),
             Err(error) => {
-                let message =
-                    format!("`{}` cannot be read: {}", error.path().display(), reason(error.error()));
+                let message = format!(
+                    "`{}` cannot be read: {}",
+                    error.path().display(),
+                    reason(error.error())
+                );
                 reading.report(Diagnostic::new(&code::UNREADABLE_FILE, place, message));
             }
         }
@@ -198,15 +198,14 @@ fn join(joined: &mut Table, table: Table, reading: &mut Reading<'_>) {
 
 /// Joins one section of two files: `[defaults]`, or the groups.
 fn join_tables(there: &mut Table, here: Table, reading: &mut Reading<'_>) {
-    let mut known: std::collections::HashMap<String, Span> =
+    let mut known: HashMap<String, Span> =
         there.entries.iter().map(|entry| (entry.key.clone(), entry.key_span)).collect();
     for entry in here.entries {
-        match known.get(&entry.key) {
-            Some(first) => reading.report(twice(&entry, *first)),
-            None => {
-                known.insert(entry.key.clone(), entry.key_span);
-                there.entries.push(entry);
-            }
+        if let Some(first) = known.get(&entry.key) {
+            reading.report(twice(&entry, *first));
+        } else {
+            known.insert(entry.key.clone(), entry.key_span);
+            there.entries.push(entry);
         }
     }
 }

@@ -166,9 +166,15 @@ const FOREIGN: [(&str, &str); 28] = [
     ("bind", "write `[[listen]]` with `address`"),
     ("cert", "write `certificates = [{ chain = \"..\", key = \"..\" }]` in `[listen.tls]`"),
     ("certificate", "write `certificates = [{ chain = \"..\", key = \"..\" }]` in `[listen.tls]`"),
-    ("ssl_certificate", "write `certificates = [{ chain = \"..\", key = \"..\" }]` in `[listen.tls]`"),
+    (
+        "ssl_certificate",
+        "write `certificates = [{ chain = \"..\", key = \"..\" }]` in `[listen.tls]`",
+    ),
     ("ssl", "TLS is turned on by `[listen.tls]`"),
-    ("timeout", "name the wait: `first_byte_timeout`, `between_bytes_timeout`, `whole_timeout`, `connect_timeout`"),
+    (
+        "timeout",
+        "name the wait: `first_byte_timeout`, `between_bytes_timeout`, `whole_timeout`, `connect_timeout`",
+    ),
     ("client_max_body_size", "write `body_max`"),
     ("max_body_size", "write `body_max`"),
     ("keepalive", "write `keep_alive_max`"),
@@ -188,7 +194,9 @@ fn unknown(section: &'static Section, entry: &Entry) -> Diagnostic {
         &code::UNKNOWN_OPTION,
         entry.key_span,
         match section.shape {
-            Shape::Root => format!("there is no {what} `{}` at the top of a file", key.escape_debug()),
+            Shape::Root => {
+                format!("there is no {what} `{}` at the top of a file", key.escape_debug())
+            }
             _ => format!("{} has no {what} `{}`", section.path, key.escape_debug()),
         },
     );
@@ -204,16 +212,17 @@ fn unknown(section: &'static Section, entry: &Entry) -> Diagnostic {
         // A name that exists elsewhere is misplaced rather than misspelt.
         (_, [_, ..]) => diagnostic.hint(format!("`{key}` belongs to {}", suggest::one_of(homes))),
         (Some(near), _) => diagnostic.label(format!("did you mean `{near}`?")),
-        _ => match foreign {
-            Some(hint) => diagnostic.hint(hint),
-            None => {
+        _ => {
+            if let Some(hint) = foreign {
+                diagnostic.hint(hint)
+            } else {
                 let known = suggest::one_of(section.keys().take(LISTED_MAX));
                 diagnostic.hint(match section.keys().count() {
                     0..=LISTED_MAX => format!("known are {known}"),
                     _ => format!("`tidegate config '{}'` lists what there is", section.path),
                 })
             }
-        },
+        }
     }
 }
 

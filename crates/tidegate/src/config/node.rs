@@ -118,7 +118,8 @@ fn polish(message: &str, text: &str, range: &Range<usize>) -> (String, Option<St
         say(message.trim(), "write `\\\\` for a backslash, or put the string in single quotes")
     } else if rest.starts_with(':') && !line.contains('=') {
         say("expected `=` between key and value", "TOML writes `key = \"value\"`")
-    } else if message.contains("string values must be quoted") || message.contains("missing value") {
+    } else if message.contains("string values must be quoted") || message.contains("missing value")
+    {
         say(message.trim(), "strings stand in quotes: `host = \"example.org\"`")
     } else {
         (message.trim().into(), None)

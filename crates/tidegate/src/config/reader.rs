@@ -6,6 +6,7 @@
 //! goes on with the default.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Diagnostic, Diagnostics, code};
 use super::environment::{self, Environment, Missing, Placeholders, ProblemKind};
@@ -43,8 +44,37 @@ pub(crate) enum Owner {
     Route(usize, usize),
 }
 
-/// Where values came from: the place in a file, or `None` for the default.
-pub(crate) type Origins = BTreeMap<Owner, Vec<(&'static str, Option<Span>)>>;
+/// Where values came from.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    /// By owner, each key with its place in a file, or `None` for the default.
+    values: BTreeMap<Owner, Vec<(&'static str, Option<Span>)>>,
+    /// Where owners stand themselves.
+    owners: BTreeMap<Owner, Span>,
+}
+
+impl Origins {
+    /// Where a value came from; `None` for the default.
+    pub(crate) fn of(&self, owner: Owner, key: &str) -> Option<Span> {
+        let values = self.values.get(&owner)?;
+        values.iter().find(|(known, _)| *known == key).and_then(|(_, span)| *span)
+    }
+
+    /// Where all values of a key came from, from its own section and those above.
+    pub(crate) fn all<'o>(
+        &'o self,
+        owner: Owner,
+        key: &'static str,
+    ) -> impl Iterator<Item = Span> + 'o {
+        let values = self.values.get(&owner).into_iter().flatten();
+        values.filter(move |(known, _)| *known == key).filter_map(|(_, span)| *span)
+    }
+
+    /// Where somebody stands; `None` for one that is there without being written.
+    pub(crate) fn owner(&self, owner: Owner) -> Option<Span> {
+        self.owners.get(&owner).copied()
+    }
+}
 
 /// A value and where it stands; `None` if it is the default.
 #[derive(Clone, Debug)]
@@ -97,7 +127,7 @@ impl Text {
 impl<'e> Reading<'e> {
     /// Begins with what parsing has found.
     pub(crate) fn new(diagnostics: Diagnostics, environment: &'e dyn Environment) -> Self {
-        Reading { diagnostics, environment, origins: Origins::new(), misspelt: HashSet::new() }
+        Reading { diagnostics, environment, origins: Origins::default(), misspelt: HashSet::new() }
     }
 
     /// A value as a message may show it: as it is written, if a variable brought it in.
@@ -107,6 +137,11 @@ impl<'e> Reading<'e> {
             return format!("`{}`", written.trim_matches(['"', '\'']));
         }
         format!("`{}`", value.escape_debug())
+    }
+
+    /// A path of the configuration, relative to the file it stands in.
+    pub(crate) fn path(&self, path: &str, span: Span) -> PathBuf {
+        self.diagnostics.sources.of(span).path.parent().unwrap_or(Path::new("")).join(path)
     }
 
     /// Reports that something is missing in a section, unless a name in it is misspelt: that may be
@@ -186,8 +221,12 @@ impl<'e> Reading<'e> {
             _ => None,
         };
         self.report(
-            Diagnostic::new(&code::WRONG_TYPE, node.span, format!("expected {wanted}, found {found}"))
-                .hint_if(hint),
+            Diagnostic::new(
+                &code::WRONG_TYPE,
+                node.span,
+                format!("expected {wanted}, found {found}"),
+            )
+            .hint_if(hint),
         );
     }
 }
@@ -204,12 +243,13 @@ fn variable_problem(place: Span, kind: ProblemKind) -> Diagnostic {
                 place,
                 format!("`{name}` is not the name of an environment variable"),
             );
-            match name.chars().any(|c| c.is_ascii_lowercase()) {
-                true => diagnostic.hint(
+            if name.chars().any(|c| c.is_ascii_lowercase()) {
+                diagnostic.hint(
                     "environment variables are written in capitals; placeholders such as `$host` \
-                     only work in redirects, header values and log formats",
-                ),
-                false => diagnostic.hint("names hold capitals, digits and `_`"),
+                 only work in redirects, header values and log formats",
+                )
+            } else {
+                diagnostic.hint("names hold capitals, digits and `_`")
             }
         }
         ProblemKind::Missing(name, Missing::NotSet) => Diagnostic::new(
@@ -404,6 +444,9 @@ impl<'n> Scope<'n> {
 
     fn note(&self, key: &'static str, node: Option<&Node>, reading: &mut Reading<'_>) {
         let place = node.map(|node| node.span);
-        reading.origins.entry(self.owner).or_default().push((key, place));
+        reading.origins.values.entry(self.owner).or_default().push((key, place));
+        if let Some(span) = self.span.filter(|_| self.section.is_owner()) {
+            reading.origins.owners.entry(self.owner).or_insert(span);
+        }
     }
 }

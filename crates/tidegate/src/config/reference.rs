@@ -36,7 +36,13 @@ pub(crate) fn entry(name: &str) -> Result<String, String> {
                 Severity::Error => "error: the configuration cannot be used",
                 Severity::Warning => "warning: `tidegate check --strict` fails on it",
             };
-            let _ = writeln!(out, "{} {}\n{}  ({severity})", code.number, code.name, wrapped(code.doc, 2));
+            let _ = writeln!(
+                out,
+                "{} {}\n{}  ({severity})",
+                code.number,
+                code.name,
+                wrapped(code.doc, 2)
+            );
         }
     }
     for section in options::table() {
@@ -156,7 +162,11 @@ fn wrapped(text: &str, indent: usize) -> String {
 }
 
 fn indented(text: &str, indent: usize) -> String {
-    text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+    let mut out = String::new();
+    for line in text.lines() {
+        let _ = writeln!(out, "{:indent$}{line}", "");
+    }
+    out
 }
 
 /// The reference as Markdown: `docs/configuration.md`.
@@ -292,7 +302,12 @@ pub(crate) fn toml() -> String {
                 Absence::Means(_) | Absence::Mistake => option.example(),
             };
             out.push_str("#\n");
-            for line in wrapped(&format!("{} {}{}.", option.doc(), capital(&option.kind()), absence(*option)), 0).lines() {
+            for line in wrapped(
+                &format!("{} {}{}.", option.doc(), capital(&option.kind()), absence(*option)),
+                0,
+            )
+            .lines()
+            {
                 let _ = writeln!(out, "#   {line}");
             }
             let _ = writeln!(out, "# {} = {value}", option.key());

@@ -103,10 +103,10 @@ fn snippet(
     let end = source.position(span.end.max(span.start));
     let text = &conceal(source, span.file, start.line, &all.secrets);
     let columns = text.chars().count();
-    let marked = match end.line == start.line {
-        true => end.column.saturating_sub(start.column),
-        // Only the first line of a longer stretch is shown.
-        false => columns.saturating_sub(start.column - 1),
+    let marked = if end.line == start.line {
+        end.column.saturating_sub(start.column)
+    } else {
+        columns.saturating_sub(start.column - 1)
     };
     let (text, column) = cut(text, start.column);
     let bar = colour.paint(Ink::Frame, "|");
@@ -116,9 +116,18 @@ fn snippet(
     let _ = writeln!(out, "{:gutter$}{arrow} {place}", "");
     let _ = writeln!(out, "{:gutter$} {bar}", "");
     let _ = writeln!(out, "{number} {bar} {text}");
-    let marks: String = std::iter::repeat_n(mark, marked.clamp(1, COLUMNS_MAX - column.min(COLUMNS_MAX - 1))).collect();
+    let marks: String =
+        std::iter::repeat_n(mark, marked.clamp(1, COLUMNS_MAX - column.min(COLUMNS_MAX - 1)))
+            .collect();
     let beside = if label.is_empty() { marks } else { format!("{marks} {label}") };
-    let _ = writeln!(out, "{:gutter$} {bar} {:width$}{}", "", "", colour.paint(ink, &beside), width = column - 1);
+    let _ = writeln!(
+        out,
+        "{:gutter$} {bar} {:width$}{}",
+        "",
+        "",
+        colour.paint(ink, &beside),
+        width = column - 1
+    );
 }
 
 /// A line with its secrets blotted out: those that were read as secrets, and what looks like one

@@ -1,5 +1,7 @@
 //! The JSON schema of the configuration (draft 2020-12), for editors that complete and check TOML.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::options::{self, Absence, Declared, Section, Shape, to_json};
@@ -55,10 +57,10 @@ fn property(option: &dyn Declared) -> Json {
     if let Json::Object(schema) = &mut schema {
         let mut doc = option.doc().to_owned();
         for (name, meaning) in option.choices().iter().filter(|(_, doc)| !doc.is_empty()) {
-            doc.push_str(&format!("\n- {name}: {meaning}"));
+            let _ = write!(doc, "\n- {name}: {meaning}");
         }
         if !option.danger().is_empty() {
-            doc.push_str(&format!("\nDanger: {}", option.danger()));
+            let _ = write!(doc, "\nDanger: {}", option.danger());
         }
         schema.insert("description".into(), json!(doc));
         if let Absence::Default(default) = option.absence() {

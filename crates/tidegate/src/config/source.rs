@@ -78,7 +78,9 @@ impl Sources {
     /// Adds a text; its number is what [`Span::file`] holds.
     pub(crate) fn add(&mut self, path: &Path, text: String) -> u32 {
         let lines = std::iter::once(0)
-            .chain(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1))
+            .chain(
+                text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1),
+            )
             .collect();
         self.list.push(Source { path: path.to_owned(), text, lines });
         u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)

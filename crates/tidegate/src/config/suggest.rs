@@ -52,8 +52,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
     for (i, x) in a.iter().enumerate() {
         let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let mut best =
-                (above[j + 1] + 1).min(row[j] + 1).min(above[j] + usize::from(x != y));
+            let mut best = (above[j + 1] + 1).min(row[j] + 1).min(above[j] + usize::from(x != y));
             if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
                 best = best.min(before[j - 1] + 1);
             }

@@ -3,6 +3,7 @@
 //! A number without a unit is refused where a duration is wanted: too many incidents began with
 //! seconds read as milliseconds.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Units of durations, the largest first.
@@ -72,7 +73,7 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     let mut text = String::new();
     for (unit, factor) in DURATION_UNITS {
         if left >= factor {
-            text.push_str(&format!("{}{unit}", left / factor));
+            let _ = write!(text, "{}{unit}", left / factor);
             left %= factor;
         }
     }
@@ -113,7 +114,7 @@ pub(crate) fn show_size(bytes: u64) -> String {
     SIZE_UNITS
         .iter()
         .filter(|(name, _)| name.len() == 2)
-        .find(|(_, factor)| bytes >= *factor && bytes % factor == 0)
+        .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor))
         .map_or_else(|| format!("{bytes}B"), |(unit, factor)| format!("{}{unit}", bytes / factor))
 }
 
@@ -133,7 +134,7 @@ pub(crate) fn show_count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 && digits.len() > 4 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.len() > 4 {
             text.push('_');
         }
         text.push(digit);
@@ -212,7 +213,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for milliseconds in [0, 1, 500, 5_000, 60_000, 75_000, 90_000, 91_000, 3_600_000, 90_061_001] {
+        for milliseconds in
+            [0, 1, 500, 5_000, 60_000, 75_000, 90_000, 91_000, 3_600_000, 90_061_001]
+        {
             let duration = Duration::from_millis(milliseconds);
             let text = show_duration(duration);
             assert_eq!(parse_duration(&text), Ok(duration), "{text}");
@@ -222,7 +225,7 @@ mod tests {
             assert_eq!(parse_size(&text), Ok(bytes), "{text}");
         }
         assert_eq!(show_duration(Duration::from_secs(75)), "75s");
-        assert_eq!(show_duration(Duration::from_secs(60)), "1m");
+        assert_eq!(show_duration(Duration::from_mins(1)), "1m");
         assert_eq!(show_duration(Duration::from_secs(100)), "1m40s");
         assert_eq!(show_size(16_384), "16KB");
         assert_eq!(show_count(1_000_000), "1_000_000");

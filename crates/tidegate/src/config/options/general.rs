@@ -1,6 +1,5 @@
 //! Options of the file as a whole: process, admin listener, trusted proxies, logs, defaults.
 
-
 use ipnet::IpNet;
 use tidegate_proxy::settings::Address;
 use tidegate_telemetry::log::{Facility, Format};
@@ -14,7 +13,9 @@ use super::kind::{
     Choice, Count, DAY, Fault, List, Or, Parsed, SECOND, SecretText, Time, count, list, or_off,
     parsed_text, template, time,
 };
-use super::{Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting};
+use super::{
+    Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
+};
 use super::{group, listen, request_headers, response_headers, route, site};
 
 section! {
@@ -130,7 +131,12 @@ fn format(text: &Text) -> Result<Format, Fault> {
     Format::template(value).map_err(|error| {
         let (message, label) = complaint(&error);
         let rest = &value[error.at..];
-        let name = rest.len() - rest.trim_start_matches(|c: char| matches!(c, '$' | '{' | '_') || c.is_ascii_alphanumeric()).len();
+        let name = rest.len()
+            - rest
+                .trim_start_matches(|c: char| {
+                    matches!(c, '$' | '{' | '_') || c.is_ascii_alphanumeric()
+                })
+                .len();
         bad(message)
             .at(error.at..error.at + name.max(1))
             .label(label)
@@ -154,10 +160,8 @@ pub(crate) enum Keep {
     Drop,
 }
 
-const KEEP: Choice<Keep> = Choice(&[
-    ("keep", Keep::Keep, "as it was sent"),
-    ("drop", Keep::Drop, "left out"),
-]);
+const KEEP: Choice<Keep> =
+    Choice(&[("keep", Keep::Keep, "as it was sent"), ("drop", Keep::Drop, "left out")]);
 
 section! {
     /// An access log. A site writes to those it names in `logs`.
@@ -222,9 +226,15 @@ section! {
         "\"keep\"",
     );
 
-    /// The key of `client_address = "hash"`. Who has it can find out which address is behind a hash.
+    /// The key of `client_address = "hash"`: 32 hexadecimal digits. Who has it can find out which
+    /// address is behind a hash.
     HASH_KEY: Optional<SecretText> =
-        optional("hash_key", SecretText { bytes_min: 16 }, "nothing is hashed", "\"${LOG_KEY}\"");
+        optional(
+            "hash_key",
+            SecretText { bytes_min: 16 },
+            "each run of the gate draws its own and forgets it at its end",
+            "\"${LOG_KEY}\"",
+        );
 
     /// What is kept of the query.
     QUERY: Setting<Choice<Keep>> = setting("query", KEEP, "\"keep\"");
@@ -235,4 +245,3 @@ section! {
     /// What is kept of the referrer.
     REFERRER: Setting<Choice<Keep>> = setting("referrer", KEEP, "\"keep\"");
 }
-

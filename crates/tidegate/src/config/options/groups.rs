@@ -8,7 +8,9 @@ use super::kind::{
     SECOND, SecretText, Size, Time, count, or_none, parsed_text, percent, size, time,
 };
 use super::listeners::{TLS_VERSIONS, TlsVersion};
-use super::{Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting};
+use super::{
+    Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
+};
 use crate::config::diagnostic::code;
 use crate::config::reader::Text;
 

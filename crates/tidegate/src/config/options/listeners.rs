@@ -7,7 +7,9 @@ use super::kind::{
     Choice, Count, DAY, GB, HOUR, KB, List, MB, MILLISECOND, MINUTE, Parsed, SECOND, Size, Time,
     count, list, parsed_text, size, time,
 };
-use super::{Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting};
+use super::{
+    Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
+};
 
 section! {
     /// A listening address. Every site is served on every listener. Without any, the gate listens on

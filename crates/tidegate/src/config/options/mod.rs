@@ -11,13 +11,13 @@ mod groups;
 mod listeners;
 mod sites;
 
+pub(crate) use general::{ClientAddress, Keep, admin, defaults, log, process, root, trust};
 pub(crate) use groups::{Balance as BalanceOption, ejection, group, group_tls, health, server};
+pub(crate) use kind::FoundSecret;
 pub(crate) use listeners::{
     ClientAuth as ClientAuthOption, TlsVersion, UnknownName as UnknownNameOption, certificate,
     http2, listen, listen_tls,
 };
-pub(crate) use kind::FoundSecret;
-pub(crate) use general::{ClientAddress, Keep, admin, defaults, log, process, root, trust};
 pub(crate) use sites::{
     ANSWER_BYTES_MAX, Field, Https, answer, redirect, request_headers, response_headers, route,
     site,
@@ -93,6 +93,11 @@ impl Section {
     /// The section of this key below it.
     pub(crate) fn section(&self, key: &str) -> Option<&'static Section> {
         self.sections.iter().find(|section| section.key == key).copied()
+    }
+
+    /// Whether it is something of its own, such as a site, rather than a part of it.
+    pub(crate) fn is_owner(&self) -> bool {
+        matches!(self.shape, Shape::Many | Shape::Named)
     }
 
     /// It and all sections below it, in the order of the table.

@@ -12,7 +12,9 @@ use super::kind::{
     Choice, Count, DAY, Fault, KB, Kind, List, MILLISECOND, Or, Parsed, SECOND, Size, TB, Time,
     count, list, or_none, parsed_text, size, template, time,
 };
-use super::{Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting};
+use super::{
+    Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
+};
 
 /// A name that logs, metrics and other options use.
 pub(crate) fn name(text: &Text) -> Result<String, Fault> {
@@ -112,14 +114,15 @@ impl Kind for HttpsPort {
         match &node.value {
             Value::Boolean(true) => Some(Https::ListenerPort),
             Value::Boolean(false) => Some(Https::Off),
-            Value::Integer(Some(port)) => match u16::try_from(*port) {
-                Ok(port @ 1..) => Some(Https::Port(port)),
-                _ => {
+            Value::Integer(Some(port)) => {
+                if let Ok(port @ 1..) = u16::try_from(*port) {
+                    Some(Https::Port(port))
+                } else {
                     let message = "a port is a number from 1 to 65535";
                     reading.report(Diagnostic::new(&code::OUT_OF_RANGE, node.span, message));
                     None
                 }
-            },
+            }
             _ => {
                 reading.wrong_type(node, "a boolean");
                 None
@@ -150,25 +153,26 @@ fn hsts(text: &Text) -> Result<String, Fault> {
                 max_age = true;
             }
             "max-age" => {
-                return Err(Fault::new(
-                    &code::INVALID_VALUE,
-                    "`max-age` is a number of seconds",
-                ));
+                return Err(Fault::new(&code::INVALID_VALUE, "`max-age` is a number of seconds"));
             }
             "includesubdomains" | "preload" if value.is_empty() => {}
             other => {
                 return Err(Fault::new(
                     &code::INVALID_VALUE,
-                    format!("`{}` is no directive of Strict-Transport-Security", other.escape_debug()),
+                    format!(
+                        "`{}` is no directive of Strict-Transport-Security",
+                        other.escape_debug()
+                    ),
                 )
                 .hint("known are `max-age=SECONDS`, `includeSubDomains` and `preload`"));
             }
         }
     }
-    match max_age {
-        true => Ok(text.value.clone()),
-        false => Err(Fault::new(&code::INVALID_VALUE, "Strict-Transport-Security needs a `max-age`")
-            .hint("write it like `max-age=31536000`")),
+    if max_age {
+        Ok(text.value.clone())
+    } else {
+        Err(Fault::new(&code::INVALID_VALUE, "Strict-Transport-Security needs a `max-age`")
+            .hint("write it like `max-age=31536000`"))
     }
 }
 
@@ -426,12 +430,12 @@ fn content_type(text: &Text) -> Result<String, Fault> {
 }
 
 /// What a redirect's target may hold.
-pub(crate) const REDIRECT_PLACEHOLDERS: [&str; 4] = ["host", "path", "query", "uri"];
+const REDIRECT_PLACEHOLDERS: [&str; 4] = ["host", "path", "query", "uri"];
 
 fn redirect_target(text: &Text) -> Result<String, Fault> {
     let fault = |message: &str| Fault::new(&code::INVALID_VALUE, message);
     let value = text.value.as_str();
-    parse::field::placeholders(text, REDIRECT_PLACEHOLDERS.iter().copied())?;
+    parse::field::placeholders(text, &REDIRECT_PLACEHOLDERS)?;
     if value.is_empty() {
         return Err(fault("a redirect leads somewhere").hint("write it like `https://$host$uri`"));
     }
@@ -448,14 +452,18 @@ fn redirect_target(text: &Text) -> Result<String, Fault> {
     }
     let absolute = value.starts_with("http://") || value.starts_with("https://");
     // `$path` and `$uri` begin with a slash of their own.
-    let relative = value.starts_with('/') || value.starts_with("$path") || value.starts_with("$uri");
+    let relative =
+        value.starts_with('/') || value.starts_with("$path") || value.starts_with("$uri");
     if !absolute && !relative {
         return Err(fault("a redirect leads to `https://..`, `http://..` or `/..`")
             .hint(format!("write `https://{value}` or `/{value}`")));
     }
     if absolute {
         let host = value.split_once("://").map_or("", |(_, rest)| rest);
-        if host.is_empty() || host.starts_with('/') || host.starts_with('$') && !host.starts_with("$host") && !host.starts_with("$$") {
+        if host.is_empty()
+            || host.starts_with('/')
+            || host.starts_with('$') && !host.starts_with("$host") && !host.starts_with("$$")
+        {
             return Err(fault("the host of a redirect is fixed, or `$host`")
                 .hint("a host taken from the path or query would be an open redirect"));
         }

@@ -20,7 +20,8 @@ pub(crate) fn listen(text: &Text) -> Result<Address, Fault> {
         return unix_path(path).map(Address::Unix);
     }
     let bad = |message: &str| Fault::new(&code::INVALID_ADDRESS, message);
-    let example = "write it like `0.0.0.0:80`, `[::]:80`, `127.0.0.1:8080` or `unix:/run/gate.sock`";
+    let example =
+        "write it like `0.0.0.0:80`, `[::]:80`, `127.0.0.1:8080` or `unix:/run/gate.sock`";
     let value = text.value.as_str();
     if let Ok(address) = value.parse::<SocketAddr>() {
         if address.port() == 0 {
@@ -29,12 +30,12 @@ pub(crate) fn listen(text: &Text) -> Result<Address, Fault> {
         }
         return Ok(Address::Tcp(address));
     }
-    if let Some(port) = value.strip_prefix([':', '*']).map(|rest| rest.trim_start_matches(':')) {
-        if port.parse::<u16>().is_ok() {
-            return Err(bad("expected an address and a port, found only a port").hint(format!(
+    if let Some(port) = value.strip_prefix([':', '*']).map(|rest| rest.trim_start_matches(':'))
+        && port.parse::<u16>().is_ok()
+    {
+        return Err(bad("expected an address and a port, found only a port").hint(format!(
                 "for every address of this machine, write two listeners: `0.0.0.0:{port}` and `[::]:{port}`"
             )));
-        }
     }
     if let Ok(address) = value.parse::<IpAddr>() {
         return Err(bad("expected an address and a port, found only an address")
@@ -101,8 +102,8 @@ pub(crate) fn upstream(text: &Text) -> Result<Upstream, Fault> {
         Some(("http", _)) => (Scheme::Http, 7),
         Some(("https", _)) => (Scheme::Https, 8),
         Some((other, _)) => {
-            let fault = bad("the scheme of an upstream is `http` or `https`".into())
-                .at(0..other.len());
+            let fault =
+                bad("the scheme of an upstream is `http` or `https`".into()).at(0..other.len());
             return Err(match other {
                 "h2c" | "grpc" | "h2" | "grpcs" => fault.hint(
                     "make a group with `protocol = \"http2\"`, and `[group.NAME.tls]` for TLS",
@@ -131,7 +132,8 @@ pub(crate) fn upstream(text: &Text) -> Result<Upstream, Fault> {
         let fault = bad("an upstream has no path".into()).at(start + at..value.len());
         return Err(match path {
             "" => fault.hint("leave it out: paths and queries pass as they are"),
-            _ => fault.hint(format!("to put it in front of each path, add `add_prefix = \"{path}\"`")),
+            _ => fault
+                .hint(format!("to put it in front of each path, add `add_prefix = \"{path}\"`")),
         });
     }
     let default_port = match scheme {
@@ -228,8 +230,9 @@ pub(crate) fn network(text: &Text) -> Result<IpNet, Fault> {
         return Ok(IpNet::from(address));
     }
     let Some((address, length)) = value.split_once('/') else {
-        return Err(bad(format!("expected a network or an address, found {}", text.shown()))
-            .hint("write it like `10.0.0.0/8`, `192.0.2.7` or `fd00::/8`; names are not looked up"));
+        return Err(bad(format!("expected a network or an address, found {}", text.shown())).hint(
+            "write it like `10.0.0.0/8`, `192.0.2.7` or `fd00::/8`; names are not looked up",
+        ));
     };
     let Ok(ip) = address.parse::<IpAddr>() else {
         return Err(bad("expected an IP address before the `/`".into()).at(0..address.len()));

@@ -68,13 +68,14 @@ pub(crate) fn hash_key(text: &Text) -> Result<HashKey, Fault> {
 
 /// The name of a cookie.
 pub(crate) fn cookie_name(text: &Text) -> Result<String, Fault> {
-    match field::is_name(text.value.as_bytes()) {
-        true => Ok(text.value.clone()),
-        false => Err(Fault::new(
+    if field::is_name(text.value.as_bytes()) {
+        Ok(text.value.clone())
+    } else {
+        Err(Fault::new(
             &code::INVALID_VALUE,
             format!("{} is not the name of a cookie", text.shown()),
         )
-        .hint("it holds letters, digits, `-` and `_`, and no spaces, `=` or `;`")),
+        .hint("it holds letters, digits, `-` and `_`, and no spaces, `=` or `;`"))
     }
 }
 
@@ -93,7 +94,9 @@ pub(crate) fn protocol(text: &Text) -> Result<String, Fault> {
             &code::INVALID_VALUE,
             format!("an upgrade to `{name}` would pass requests by the gate"),
         )
-        .hint("HTTP/2 is spoken by the gate itself; upgrades are for protocols such as `websocket`")),
+        .hint(
+            "HTTP/2 is spoken by the gate itself; upgrades are for protocols such as `websocket`",
+        )),
         _ => Ok(value),
     }
 }
@@ -152,7 +155,9 @@ pub(crate) fn name(value: &str, side: Side) -> Result<(), Fault> {
             if side == Side::Request =>
         {
             protected("it is built from the connection, so that no client can forge it").map_err(
-                |fault: Fault| fault.hint("for proxies in front of the gate, list them in `[trust]`"),
+                |fault: Fault| {
+                    fault.hint("for proxies in front of the gate, list them in `[trust]`")
+                },
             )
         }
         Known::Date if side == Side::Response => protected("it says when the response was made"),
@@ -174,20 +179,17 @@ pub(crate) fn value(text: &Text) -> Result<String, Fault> {
             "a field's value does not begin or end with spaces",
         ));
     }
-    placeholders(text, Variable::ALL.iter().map(|(_, name, _)| *name))?;
+    let known: Vec<&str> = Variable::ALL.iter().map(|(_, name, _)| *name).collect();
+    placeholders(text, &known)?;
     Ok(text.value.clone())
 }
 
 /// Refuses placeholders that are none of these.
-pub(crate) fn placeholders(
-    text: &Text,
-    known: impl Iterator<Item = &'static str> + Clone,
-) -> Result<(), Fault> {
+pub(crate) fn placeholders(text: &Text, known: &[&'static str]) -> Result<(), Fault> {
     let mut unknown: Vec<(String, usize)> =
         Template::check(&text.value).into_iter().map(|found| (found.name, found.at)).collect();
     // A placeholder may exist and still mean nothing here.
-    let all: Vec<&str> = known.clone().collect();
-    for (_, name, _) in Variable::ALL.iter().filter(|(_, name, _)| !all.contains(name)) {
+    for (_, name, _) in Variable::ALL.iter().filter(|(_, name, _)| !known.contains(name)) {
         for form in [format!("${name}"), format!("${{{name}}}")] {
             unknown.extend(find_placeholder(&text.value, &form).map(|at| ((*name).to_owned(), at)));
         }
@@ -199,18 +201,12 @@ pub(crate) fn placeholders(
         "" => "a lone `$` begins a placeholder".to_owned(),
         _ => format!("there is no placeholder `${name}` here"),
     };
-    let end = (at + 1 + name.len()).min(text.value.len());
-    let label = suggest::nearest(&name, known.clone())
-        .map(|near| format!("did you mean `${near}`?"))
-        .unwrap_or_default();
-    let list = suggest::one_of(all.iter().copied()).replace('`', "");
-    let list = list.split(' ').map(|word| match word {
-        "or" => "or".to_owned(),
-        name => format!("`${}`", name.trim_end_matches(',')),
-    });
-    let list = list.collect::<Vec<_>>().join(", ").replace(", or,", " or");
+    let guess = suggest::nearest(&name, known.iter().copied());
+    let label = guess.map(|near| format!("did you mean `${near}`?")).unwrap_or_default();
+    let dollars: Vec<String> = known.iter().map(|name| format!("${name}")).collect();
+    let list = suggest::one_of(dollars.iter().map(String::as_str));
     Err(Fault::new(&code::UNKNOWN_PLACEHOLDER, message)
-        .at(at..end)
+        .at(at..(at + 1 + name.len()).min(text.value.len()))
         .label(label)
         .hint(format!("known are {list}; a dollar sign itself is `$$`")))
 }

@@ -27,9 +27,9 @@ pub(crate) fn pattern(text: &Text) -> Result<Host, Fault> {
         return name(parent).map(Host::Below).map_err(bad);
     }
     if let Some(at) = value.find('*') {
-        return Err(bad("a wildcard is a whole label, the first".into())
-            .at(at..at + 1)
-            .hint("`*.example.org` holds every name below `example.org`, and `*` is the default site"));
+        return Err(bad("a wildcard is a whole label, the first".into()).at(at..at + 1).hint(
+            "`*.example.org` holds every name below `example.org`, and `*` is the default site",
+        ));
     }
     exact(value).map(Host::Exact).map_err(bad)
 }
@@ -53,17 +53,17 @@ fn check_shape(value: &str) -> Result<(), Fault> {
             .hint(format!("write `{host}`")));
     }
     if let Some(at) = value.find('/') {
-        return Err(bad("a host has no path").at(at..value.len()).hint(
-            "paths are told apart by routes: `[[site.route]]` with `path`",
-        ));
+        return Err(bad("a host has no path")
+            .at(at..value.len())
+            .hint("paths are told apart by routes: `[[site.route]]` with `path`"));
     }
     let is_address = value.starts_with('[') || value.parse::<std::net::Ipv6Addr>().is_ok();
     if let Some(at) = value.find(':')
         && !is_address
     {
-        return Err(bad("a host has no port").at(at..value.len()).hint(
-            "sites are told apart by name only; every site is served on every listener",
-        ));
+        return Err(bad("a host has no port")
+            .at(at..value.len())
+            .hint("sites are told apart by name only; every site is served on every listener"));
     }
     if value.starts_with('.') {
         return Err(bad("a host does not begin with a dot")

@@ -1,5 +1,7 @@
 //! Paths of routes and prefixes.
 
+use std::fmt::Write as _;
+
 use tidegate_http::target::{self, PathForm};
 
 use super::super::diagnostic::code;
@@ -29,12 +31,11 @@ pub(crate) fn normal(text: &Text) -> Result<String, Fault> {
         return Err(bad("a fragment never reaches a server").at(at..value.len()));
     }
     if let Some(at) = value.find('*') {
-        return Err(bad("paths have no wildcards").at(at..at + 1).hint(
-            "`path` covers all that is below it, `exact` only itself",
-        ));
+        return Err(bad("paths have no wildcards")
+            .at(at..at + 1)
+            .hint("`path` covers all that is below it, `exact` only itself"));
     }
-    if let Some((at, odd)) =
-        value.char_indices().find(|(_, c)| !c.is_ascii_graphic() || *c == '\\')
+    if let Some((at, odd)) = value.char_indices().find(|(_, c)| !c.is_ascii_graphic() || *c == '\\')
     {
         return Err(bad("paths are compared as they travel: ASCII, the rest percent-encoded")
             .at(at..at + odd.len_utf8())
@@ -53,8 +54,11 @@ pub(crate) fn normal(text: &Text) -> Result<String, Fault> {
 }
 
 fn encoded(c: char) -> String {
-    let mut buffer = [0; 4];
-    c.encode_utf8(&mut buffer).bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let mut out = String::new();
+    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+        let _ = write!(out, "%{byte:02X}");
+    }
+    out
 }
 
 /// A path that a health check asks for, perhaps with a query.

@@ -35,7 +35,8 @@ pub(super) fn check(all: &Everything<'_>, reading: &mut Reading<'_>) {
 fn upstream_loops(all: &Everything<'_>, reading: &mut Reading<'_>) {
     for found in all.groups {
         for (server, span) in found.group.servers.iter().zip(&found.servers) {
-            let own = all.listeners.iter().find(|own| is_same(&own.listener.address, &server.endpoint));
+            let own =
+                all.listeners.iter().find(|own| is_same(&own.listener.address, &server.endpoint));
             if let Some(own) = own {
                 let message = "this server is the gate itself: a request would go round for ever";
                 let mut diagnostic = Diagnostic::new(&code::UPSTREAM_LOOP, *span, message);
@@ -95,7 +96,8 @@ fn https_without_tls(all: &Everything<'_>, reading: &mut Reading<'_>) {
     }
     for found in all.sites {
         // A port of its own says that somebody else speaks TLS.
-        let sends = matches!(found.site.https, HttpsRedirect::To(443)).then_some(found.https).flatten();
+        let sends =
+            matches!(found.site.https, HttpsRedirect::To(443)).then_some(found.https).flatten();
         if let Some(span) = sends {
             reading.report(
                 Diagnostic::new(

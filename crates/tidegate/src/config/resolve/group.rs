@@ -106,7 +106,8 @@ impl<'n> Groups<'n> {
             return Some(*index);
         }
         let index = self.list.len();
-        let scope = Scope::new(&group::SECTION, Owner::Group(index), None, None).under(self.defaults);
+        let scope =
+            Scope::new(&group::SECTION, Owner::Group(index), None, None).under(self.defaults);
         let servers = key.iter().map(|upstream| Server {
             endpoint: upstream.endpoint.clone(),
             weight: 1,
@@ -119,7 +120,8 @@ impl<'n> Groups<'n> {
         };
         let mut group = common(&scope, short_name(&key), servers.collect(), reading);
         group.tls = tls;
-        let spans: Vec<Span> = upstreams.value.iter().map(|found| found.span.unwrap_or(place)).collect();
+        let spans: Vec<Span> =
+            upstreams.value.iter().map(|found| found.span.unwrap_or(place)).collect();
         check_duplicates(&group.servers, &spans, reading);
         self.list.push(Found { group, span: place, servers: spans, routes: 1 });
         self.short.insert(key, index);
@@ -135,8 +137,7 @@ impl<'n> Groups<'n> {
                 protocol: UpstreamProtocol::Http1,
                 versions: Versions::default(),
             };
-            self.short_tls =
-                tls::build_client(&settings, None, None, place, reading).map(Arc::new);
+            self.short_tls = tls::build_client(&settings, None, None, place, reading).map(Arc::new);
         }
         self.short_tls.clone()
     }
@@ -354,9 +355,11 @@ fn sticky(scope: &Scope<'_>, group: &Group, reading: &mut Reading<'_>) -> Option
         && !group.servers.iter().any(is_name)
         && let Some(span) = cookie.span
     {
-        reading.report(
-            Diagnostic::new(&code::NO_EFFECT, span, "with one server, there is nothing to stick to"),
-        );
+        reading.report(Diagnostic::new(
+            &code::NO_EFFECT,
+            span,
+            "with one server, there is nothing to stick to",
+        ));
     }
     Some(Sticky {
         cookie: cookie.value,
@@ -448,7 +451,8 @@ fn health(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<HealthCheck> {
         );
     }
     if scope.node(health::PATH.key).is_none() {
-        for unused in [host.as_ref().and_then(|host| host.span), status.span].into_iter().flatten() {
+        for unused in [host.as_ref().and_then(|host| host.span), status.span].into_iter().flatten()
+        {
             reading.report(
                 Diagnostic::new(
                     &code::NO_EFFECT,

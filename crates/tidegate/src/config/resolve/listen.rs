@@ -8,7 +8,9 @@ use std::time::Duration;
 use tidegate_proxy::settings::{
     Address, Http2, Listener, ListenerLimits, ListenerTimeouts, Protocols, ProxyProtocol,
 };
-use tidegate_proxy::tls::{ClientAuth, ClientAuthorities, Pem, ServerTls, ServerTlsSettings, UnknownName};
+use tidegate_proxy::tls::{
+    ClientAuth, ClientAuthorities, Pem, ServerTls, ServerTlsSettings, UnknownName,
+};
 
 use super::super::diagnostic::{Diagnostic, code};
 use super::super::options::{self, certificate, http2, listen, listen_tls};
@@ -48,8 +50,12 @@ pub(super) fn resolve(
         if let Some(address) = &address {
             if let Some(first) = addresses.get(&address.value) {
                 reading.report(
-                    Diagnostic::new(&code::DUPLICATE_LISTENER, place, "another listener has this address")
-                        .beside(*first, "the other one"),
+                    Diagnostic::new(
+                        &code::DUPLICATE_LISTENER,
+                        place,
+                        "another listener has this address",
+                    )
+                    .beside(*first, "the other one"),
                 );
             }
             addresses.entry(address.value.clone()).or_insert(place);
@@ -116,8 +122,12 @@ fn listener(
     let http2_scope = scope.child(&http2::SECTION);
     if http2_scope.is_written() && protocols.value == Protocols::Http1 {
         reading.report(
-            Diagnostic::new(&code::NO_EFFECT, http2_scope.place(), "this listener speaks no HTTP/2")
-                .hint("write `protocols = \"both\"`, or leave this section out"),
+            Diagnostic::new(
+                &code::NO_EFFECT,
+                http2_scope.place(),
+                "this listener speaks no HTTP/2",
+            )
+            .hint("write `protocols = \"both\"`, or leave this section out"),
         );
     }
     let http2 = http2(&http2_scope, reading);
@@ -154,7 +164,9 @@ fn listener(
                 span,
                 "whoever can connect to this address can pretend to be any client",
             )
-            .hint("listen on an address that only the balancer reaches, or let a firewall see to it"),
+            .hint(
+                "listen on an address that only the balancer reaches, or let a firewall see to it",
+            ),
         );
     }
     let listener = Listener {
@@ -181,7 +193,7 @@ fn address_text(address: &Address) -> String {
 
 fn timeouts(scope: &Scope<'_>, reading: &mut Reading<'_>) -> ListenerTimeouts {
     /// Beyond this, a client that sends a byte now and then holds a connection for nothing.
-    const HEAD_LONG: Duration = Duration::from_secs(300);
+    const HEAD_LONG: Duration = Duration::from_mins(5);
     let head = scope.read(&listen::HEAD_TIMEOUT, reading);
     if head.value > HEAD_LONG
         && let Some(span) = head.span

@@ -1,6 +1,7 @@
 //! `[[log]]`.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use tidegate_telemetry::log::{
     AddressPrivacy, Facility, Format, FormatError, FormatProblem, HashKey, Keep, LogSettings,
@@ -8,7 +9,7 @@ use tidegate_telemetry::log::{
 };
 
 use super::super::diagnostic::{Diagnostic, code};
-use super::super::options::{self, log};
+use super::super::options::{self, kind, log};
 use super::super::reader::{Located, Owner, Reading, Scope};
 use super::super::source::Span;
 use super::{process, tls};
@@ -153,8 +154,12 @@ fn format(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Format {
     let place = fields.span.unwrap_or(scope.place());
     if format.value.name() != "json" && format.span.is_some() {
         reading.report(
-            Diagnostic::new(&code::NO_EFFECT, place, "`fields` makes a JSON object, and `format` is another")
-                .hint("write `format = \"json\"`"),
+            Diagnostic::new(
+                &code::NO_EFFECT,
+                place,
+                "`fields` makes a JSON object, and `format` is another",
+            )
+            .hint("write `format = \"json\"`"),
         );
         return format.value;
     }
@@ -169,9 +174,10 @@ fn format(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Format {
     };
     // Each alone first: the list as a whole ends at the first mistake.
     let names: Vec<&str> = fields.value.iter().map(|field| field.value.as_str()).collect();
-    let alone = names.iter().enumerate().filter_map(|(at, name)| {
-        Format::json_of(&[name]).err().map(|error| (error, at))
-    });
+    let alone = names
+        .iter()
+        .enumerate()
+        .filter_map(|(at, name)| Format::json_of(&[name]).err().map(|error| (error, at)));
     let unknown: Vec<_> = alone.collect();
     for (error, at) in &unknown {
         report(error, *at);
@@ -240,26 +246,35 @@ fn hash(
     key: Option<&Located<options::FoundSecret>>,
     reading: &mut Reading<'_>,
 ) -> AddressPrivacy {
-    let make = "make one with `openssl rand -hex 16`";
+    /// The key of a log that names none: one for the life of the process, so that a reload does not
+    /// part the hashes of a client.
+    static OWN: OnceLock<HashKey> = OnceLock::new();
+
     let Some(key) = key else {
-        if scope.node(log::HASH_KEY.key).is_none() {
-            let span = place.unwrap_or(scope.place());
-            reading.report(
-                Diagnostic::new(&code::LOG_HASH_KEY, span, "addresses are hashed with a key, and there is none")
-                    .hint(format!("add `hash_key = \"${{LOG_KEY}}\"`; {make}")),
-            );
+        if let Some(key) = OWN.get() {
+            return AddressPrivacy::Hash(key.clone());
         }
-        return AddressPrivacy::Drop;
+        return match HashKey::random() {
+            Ok(key) => AddressPrivacy::Hash(OWN.get_or_init(|| key).clone()),
+            Err(error) => {
+                let span = place.unwrap_or(scope.place());
+                let message = format!("no key could be drawn: {}", kind::reason(&error));
+                reading.report(
+                    Diagnostic::new(&code::LOG_HASH_KEY, span, message)
+                        .hint("add `hash_key = \"${LOG_KEY}\"`"),
+                );
+                AddressPrivacy::Drop
+            }
+        };
     };
-    match HashKey::from_hex(key.value.secret.reveal()) {
-        Some(key) => AddressPrivacy::Hash(key),
-        None => {
-            let span = key.span.unwrap_or(scope.place());
-            reading.report(
-                Diagnostic::new(&code::LOG_HASH_KEY, span, "the key is 32 hexadecimal digits")
-                    .hint(make),
-            );
-            AddressPrivacy::Drop
-        }
+    if let Some(key) = HashKey::from_hex(key.value.secret.reveal()) {
+        AddressPrivacy::Hash(key)
+    } else {
+        let span = key.span.unwrap_or(scope.place());
+        reading.report(
+            Diagnostic::new(&code::LOG_HASH_KEY, span, "the key is 32 hexadecimal digits")
+                .hint("make one with `openssl rand -hex 16`"),
+        );
+        AddressPrivacy::Drop
     }
 }

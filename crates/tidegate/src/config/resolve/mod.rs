@@ -55,8 +55,12 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
     };
     let sites = site::resolve(&root, &defaults, &mut shared, reading);
 
-    let everything =
-        cross::Everything { listeners: &listeners, groups: groups.list(), sites: &sites, logs: &logs };
+    let everything = cross::Everything {
+        listeners: &listeners,
+        groups: groups.list(),
+        sites: &sites,
+        logs: &logs,
+    };
     cross::check(&everything, reading);
     Settings {
         process,
@@ -71,12 +75,10 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
 
 /// Where `https_redirect = true` leads: to the port of the first TLS listener.
 fn https_port(listeners: &[listen::Found]) -> u16 {
-    let ports = listeners.iter().filter(|found| found.security == listen::Security::Tls);
-    ports
-        .filter_map(|found| match &found.listener.address {
-            Address::Tcp(address) => Some(address.port()),
-            Address::Unix(_) => None,
-        })
-        .next()
-        .unwrap_or(443)
+    let mut tls = listeners.iter().filter(|found| found.security == listen::Security::Tls);
+    let port = tls.find_map(|found| match &found.listener.address {
+        Address::Tcp(address) => Some(address.port()),
+        Address::Unix(_) => None,
+    });
+    port.unwrap_or(443)
 }

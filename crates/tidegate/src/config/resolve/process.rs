@@ -45,7 +45,9 @@ pub(super) fn admin(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Admin {
                         place,
                         "the admin listener is reachable from other machines and wants no token",
                     )
-                    .hint("add `token = \"${TIDEGATE_ADMIN_TOKEN}\"`, or listen on `127.0.0.1:9180`"),
+                    .hint(
+                        "add `token = \"${TIDEGATE_ADMIN_TOKEN}\"`, or listen on `127.0.0.1:9180`",
+                    ),
                 );
             }
         }

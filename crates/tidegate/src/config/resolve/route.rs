@@ -31,7 +31,11 @@ enum Used {
 }
 
 impl SiteAction {
-    pub(super) fn of(scope: &Scope<'_>, groups: &mut Groups<'_>, reading: &mut Reading<'_>) -> Self {
+    pub(super) fn of(
+        scope: &Scope<'_>,
+        groups: &mut Groups<'_>,
+        reading: &mut Reading<'_>,
+    ) -> Self {
         let span = action_keys(scope).first().map(|(_, span)| *span);
         let action = if span.is_some() { action(scope, groups, reading) } else { None };
         SiteAction { action, span, used: Used::No }
@@ -67,11 +71,7 @@ fn action_keys(scope: &Scope<'_>) -> Vec<(&'static str, Span)> {
     keys.into_iter().filter_map(|key| Some((key, scope.key_span(key)?))).collect()
 }
 
-fn action(
-    scope: &Scope<'_>,
-    groups: &mut Groups<'_>,
-    reading: &mut Reading<'_>,
-) -> Option<Action> {
+fn action(scope: &Scope<'_>, groups: &mut Groups<'_>, reading: &mut Reading<'_>) -> Option<Action> {
     let keys = action_keys(scope);
     if let [(first, first_span), (second, second_span), ..] = keys.as_slice() {
         reading.report(
@@ -119,7 +119,9 @@ fn action(
             let message = "the list of servers is empty";
             reading.report(Diagnostic::new(&code::NO_SERVERS, *span, message));
         }
-        return groups.short(&upstreams, upstreams.span.unwrap_or(*span), reading).map(Action::Group);
+        return groups
+            .short(&upstreams, upstreams.span.unwrap_or(*span), reading)
+            .map(Action::Group);
     }
     if *key == answer::SECTION.key {
         return answer(&scope.child(&answer::SECTION), reading);
@@ -215,9 +217,13 @@ fn path_rule(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<PathRule> {
     match (scope.key_span(route::PATH.key), scope.key_span(route::EXACT.key)) {
         (Some(path), Some(exact)) => {
             reading.report(
-                Diagnostic::new(&code::CONTRADICTION, exact, "a route has a `path` or an `exact`, not both")
-                    .beside(path, "the other one")
-                    .hint("write a second route"),
+                Diagnostic::new(
+                    &code::CONTRADICTION,
+                    exact,
+                    "a route has a `path` or an `exact`, not both",
+                )
+                .beside(path, "the other one")
+                .hint("write a second route"),
             );
         }
         (None, None) => {
@@ -295,7 +301,7 @@ fn default_name(path: &PathRule, methods: &[MethodName]) -> String {
 
 fn timeouts(scope: &Scope<'_>, reading: &mut Reading<'_>) -> RouteTimeouts {
     /// A time-out of hours is none that anybody waits for.
-    const LONG: Duration = Duration::from_secs(3600);
+    const LONG: Duration = Duration::from_hours(1);
     let first_byte = scope.read(&route::FIRST_BYTE_TIMEOUT, reading);
     let between_bytes = scope.read(&route::BETWEEN_BYTES_TIMEOUT, reading);
     for timeout in [&first_byte, &between_bytes] {
@@ -331,11 +337,7 @@ fn timeouts(scope: &Scope<'_>, reading: &mut Reading<'_>) -> RouteTimeouts {
 }
 
 /// The prefix to take, without a slash at its end: what is left of a path begins with one.
-fn strip_prefix(
-    scope: &Scope<'_>,
-    path: &PathRule,
-    reading: &mut Reading<'_>,
-) -> Option<String> {
+fn strip_prefix(scope: &Scope<'_>, path: &PathRule, reading: &mut Reading<'_>) -> Option<String> {
     let found = scope.find(&route::STRIP_PREFIX, reading)?;
     let span = found.span.unwrap_or(scope.place());
     let prefix = found.value.trim_end_matches('/');
@@ -403,7 +405,8 @@ fn push_edits(
             if let Some(removed) = removed.span {
                 diagnostic = diagnostic.beside(removed, "removed here");
             }
-            reading.report(diagnostic.hint("`set` replaces all fields of a name: leave out `remove`"));
+            reading
+                .report(diagnostic.hint("`set` replaces all fields of a name: leave out `remove`"));
         }
     }
     edits.extend(remove.into_iter().map(|name| HeaderEdit::Remove(name.value)));
@@ -428,8 +431,11 @@ fn check_methods(
         }
         seen.push(&method.value.text);
         if method.value.method == tidegate_http::Method::Trace && route.trace == Trace::Refuse {
-            let diagnostic =
-                Diagnostic::new(&code::UNREACHABLE_ROUTE, span, "TRACE is refused before it gets here");
+            let diagnostic = Diagnostic::new(
+                &code::UNREACHABLE_ROUTE,
+                span,
+                "TRACE is refused before it gets here",
+            );
             reading.report(diagnostic.hint("add `trace = \"pass\"`, or leave out the method"));
         }
     }

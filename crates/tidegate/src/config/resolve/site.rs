@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidegate_proxy::settings::{Host, HttpsRedirect, PathRule, Route, Site};
 
 use super::super::diagnostic::{Diagnostic, code};
-use super::super::options::{Https, site, route as route_options};
+use super::super::options::{Https, route as route_options, site};
 use super::super::reader::{Owner, Reading, Scope};
 use super::super::source::Span;
 use super::super::suggest;
@@ -47,14 +47,21 @@ pub(super) fn resolve(
     let scopes = root.children(&site::SECTION);
     if scopes.is_empty() {
         reading.report(
-            Diagnostic::nowhere(&code::NO_SITES, "there is no site: every request would be answered with 404")
-                .hint("add `[[site]]` with `host = \"example.org\"` and `upstream = \"127.0.0.1:3000\"`"),
+            Diagnostic::nowhere(
+                &code::NO_SITES,
+                "there is no site: every request would be answered with 404",
+            )
+            .hint(
+                "add `[[site]]` with `host = \"example.org\"` and `upstream = \"127.0.0.1:3000\"`",
+            ),
         );
     }
     let scopes = scopes.into_iter().enumerate();
     scopes
         .filter(|(_, scope)| scope.is_table())
-        .map(|(index, scope)| one(index, &scope.of(Owner::Site(index)).under(defaults), shared, reading))
+        .map(|(index, scope)| {
+            one(index, &scope.of(Owner::Site(index)).under(defaults), shared, reading)
+        })
         .collect()
 }
 
@@ -72,7 +79,8 @@ fn one(
         if let Some(first) = shared.names.get(&name.value) {
             let message = format!("another site has the name {}", reading.shown(&name.value, span));
             reading.report(
-                Diagnostic::new(&code::DUPLICATE_NAME, span, message).beside(*first, "the other one"),
+                Diagnostic::new(&code::DUPLICATE_NAME, span, message)
+                    .beside(*first, "the other one"),
             );
         }
         shared.names.entry(name.value.clone()).or_insert(span);

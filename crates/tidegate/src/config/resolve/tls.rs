@@ -1,6 +1,6 @@
 //! Certificates: paths, building, and attributing what is wrong to the option that named the file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tidegate_proxy::tls::{
     Certificate, CertificateSettings, ClientTls, ClientTlsSettings, Pem, ServerTls,
@@ -15,11 +15,7 @@ use super::super::source::Span;
 
 /// A path of the configuration, relative to the file it stands in.
 pub(super) fn path(path: &Located<String>, reading: &Reading<'_>) -> PathBuf {
-    let directory = path
-        .span
-        .and_then(|span| reading.diagnostics.sources.of(span).path.parent())
-        .unwrap_or(Path::new(""));
-    directory.join(&path.value)
+    path.span.map_or_else(|| path.value.clone().into(), |span| reading.path(&path.value, span))
 }
 
 /// The versions of a list; reports an empty one.
@@ -54,7 +50,11 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(chain: &Located<String>, key: &Located<String>, reading: &Reading<'_>) -> Pair {
+    pub(super) fn new(
+        chain: &Located<String>,
+        key: &Located<String>,
+        reading: &Reading<'_>,
+    ) -> Pair {
         let key_path = path(key, reading);
         Pair {
             settings: CertificateSettings {
@@ -208,9 +208,10 @@ fn check_time(certificate: &Certificate, place: Span, reading: &mut Reading<'_>)
     let (message, hint) = match certificate.validity() {
         Validity::Valid => return,
         Validity::Expired => ("this certificate has expired", "renew it; clients refuse it now"),
-        Validity::NotYet => {
-            ("this certificate is not valid yet", "clients refuse it until then; or is the clock wrong?")
-        }
+        Validity::NotYet => (
+            "this certificate is not valid yet",
+            "clients refuse it until then; or is the clock wrong?",
+        ),
     };
     reading.report(Diagnostic::new(&code::CERTIFICATE_TIME, place, message).hint(hint));
 }
