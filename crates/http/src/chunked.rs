@@ -226,15 +226,26 @@ impl Decoder {
         }
         let mut all = Headers::new();
         parse::fields(&self.trailer_text, self.limits.trailer_fields_max, &mut all)?;
-        for field in all.iter() {
-            match fate(field) {
-                Fate::Passes => self.trailers.push(field.name, field.value),
-                Fate::IsDropped => {}
-                Fate::Refuses => return Err(ChunkError::TrailerForbidden),
-            }
-        }
-        Ok(())
+        all.iter().try_for_each(|field| push_trailer(&mut self.trailers, field.name, field.value))
     }
+}
+
+/// Adds a trailer field, if it may be one; also for HTTP/2, where trailers come in frames of their own.
+///
+/// Name and value are checked, because `h2` lets names pass that HTTP/1 does not know.
+pub fn push_trailer(trailers: &mut Headers, name: &[u8], value: &[u8]) -> Result<(), ChunkError> {
+    if !field::is_name(name) {
+        return Err(FieldError::Name.into());
+    }
+    if !field::is_value(value) {
+        return Err(FieldError::Value.into());
+    }
+    match fate(FieldRef { known: Known::of(name), name, value }) {
+        Fate::Passes => trailers.push(name, value),
+        Fate::IsDropped => {}
+        Fate::Refuses => return Err(ChunkError::TrailerForbidden),
+    }
+    Ok(())
 }
 
 enum Fate {

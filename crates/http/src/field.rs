@@ -79,28 +79,7 @@ known! {
     Vary = "Vary",
     Warning = "Warning",
     SecWebSocketKey = "Sec-WebSocket-Key",
-}
-
-/// A set of known names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldSet(u64);
-
-impl FieldSet {
-    /// The set of these names.
-    pub const fn of(names: &[Known]) -> FieldSet {
-        let mut bits = 0;
-        let mut at = 0;
-        while at < names.len() {
-            bits |= names[at].bit();
-            at += 1;
-        }
-        FieldSet(bits)
-    }
-
-    /// Whether a name is in the set. [`Known::Other`] is in none.
-    pub const fn has(self, known: Known) -> bool {
-        self.0 & known.bit() != 0
-    }
+    Proxy = "Proxy",
 }
 
 impl Known {

@@ -192,6 +192,8 @@ const OUTBOX_KEPT_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     sent: usize,
+    /// Whether anything has been handed to the transport since [`Outbox::mark`].
+    handed: bool,
 }
 
 impl Outbox {
@@ -209,6 +211,16 @@ impl Outbox {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Marks the present state, in which nothing may wait to be sent.
+    pub(crate) fn mark(&mut self) {
+        self.handed = !self.is_empty();
+    }
+
+    /// Takes back what was written since the mark, if nothing of it has been sent yet.
+    pub(crate) fn retract(&mut self) -> Option<()> {
+        (!self.handed).then(|| self.clear())
     }
 
     /// Forgets everything, sent or not, and keeps the memory.
@@ -252,6 +264,7 @@ impl Outbox {
     ) -> Poll<io::Result<usize>> {
         let own = &self.bytes[self.sent..];
         let written = ready!(transport.poll_write_two(cx, own, behind))?;
+        self.handed = true;
         let taken = written.saturating_sub(own.len());
         self.sent += written - taken;
         if self.is_empty() {

@@ -48,7 +48,7 @@ pub(crate) fn start(
 enum Opened {
     Http1(h1::Idle, Rc<Client>),
     /// HTTP/1, of which something was received behind a PROXY header.
-    Http1Begun(h1::Connection, Rc<Client>),
+    Http1Begun(Box<h1::Connection>, Rc<Client>),
     Http2(Box<Http2>),
 }
 
@@ -58,11 +58,14 @@ async fn life<F>(counted: Counted, opening: Pin<Box<F>>)
 where
     F: Future<Output = Result<Opened, Closed>>,
 {
-    let (mut idle, client) = match opening.await {
-        Ok(Opened::Http1(idle, client)) => (Ok(idle), client),
-        Ok(Opened::Http1Begun(connection, client)) => {
-            (Box::pin(requests(counted.worker(), connection, &client)).await, client)
+    // One place for the connection while it is idle: a second variable would be a second place.
+    let mut idle = None;
+    let (mut begun, client) = match opening.await {
+        Ok(Opened::Http1(resting, client)) => {
+            idle = Some(resting);
+            (None, client)
         }
+        Ok(Opened::Http1Begun(connection, client)) => (Some(connection), client),
         Ok(Opened::Http2(connection)) => {
             let closed = Box::pin(connection.run(counted.worker())).await;
             return counted.worker().metrics().connection_closed(ConnectionState::Busy, closed);
@@ -72,26 +75,30 @@ where
         }
     };
     loop {
-        let metrics = counted.worker().metrics();
-        let mut resting = match idle {
-            Ok(resting) => resting,
-            Err(closed) => return metrics.connection_closed(ConnectionState::Busy, closed),
-        };
-        metrics.connection_idle();
-        let waited = resting.wait(client.listener.timeouts.idle).await;
-        let metrics = counted.worker().metrics();
-        let closed = match waited {
-            Waited::Readable => {
-                metrics.connection_busy();
-                let connection = resting.wake();
-                idle = Box::pin(requests(counted.worker(), connection, &client)).await;
-                continue;
+        if let Some(resting) = &mut idle {
+            counted.worker().metrics().connection_idle();
+            resting.begin_wait(client.listener.timeouts.idle);
+            let closed = match poll_fn(|cx| resting.poll_wait(cx)).await {
+                Waited::Readable => None,
+                Waited::Over(Signal::Expired) => Some(Closed::IdleTimeout),
+                Waited::Over(Signal::GiveWay) => Some(Closed::GaveWay),
+                Waited::Over(Signal::Drain) => Some(Closed::Drained),
+            };
+            let metrics = counted.worker().metrics();
+            if let Some(closed) = closed {
+                return metrics.connection_closed(ConnectionState::Idle, closed);
             }
-            Waited::Over(Signal::Expired) => Closed::IdleTimeout,
-            Waited::Over(Signal::GiveWay) => Closed::GaveWay,
-            Waited::Over(Signal::Drain) => Closed::Drained,
-        };
-        return metrics.connection_closed(ConnectionState::Idle, closed);
+            metrics.connection_busy();
+        }
+        let connection = begun.take().or_else(|| idle.take().map(|idle| Box::new(idle.wake())));
+        let Some(connection) = connection else { return };
+        match Box::pin(requests(counted.worker(), connection, &client)).await {
+            Ok(resting) => idle = Some(resting),
+            Err(closed) => {
+                let metrics = counted.worker().metrics();
+                return metrics.connection_closed(ConnectionState::Busy, closed);
+            }
+        }
     }
 }
 
@@ -139,7 +146,7 @@ async fn open(
         let idle = h1::Idle::new(Transport::Plain(socket), slot);
         let client = Rc::new(client);
         return Ok(match received {
-            Some(received) => Opened::Http1Begun(idle.wake_with(received), client),
+            Some(received) => Opened::Http1Begun(Box::new(idle.wake_with(received)), client),
             None => Opened::Http1(idle, client),
         });
     };
@@ -220,7 +227,7 @@ pub(super) async fn within<T>(
 /// idle again, or it has ended.
 async fn requests(
     worker: &Worker,
-    mut connection: h1::Connection,
+    mut connection: Box<h1::Connection>,
     client: &Rc<Client>,
 ) -> Result<h1::Idle, Closed> {
     loop {
@@ -335,7 +342,7 @@ mod tests {
         }
         type Opening = std::future::Ready<Result<Opened, Closed>>;
         let bytes = size(life::<Opening>);
-        assert!(bytes <= 176, "{bytes}");
+        assert!(bytes <= 152, "{bytes} idle {} transport {} slot {} conn {} client {}", size_of::<h1::Idle>(), size_of::<Transport>(), size_of::<Slot>(), size_of::<h1::Connection>(), size_of::<Client>());
         assert!(size_of::<Client>() <= 160, "{}", size_of::<Client>());
     }
 }

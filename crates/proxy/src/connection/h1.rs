@@ -21,13 +21,10 @@ use tidegate_http::{Headers, Method, Request, Response, Version, framing, write}
 use tidegate_telemetry::Stamp;
 
 use super::body::{BodyError, BodyReader, BodyWriter, More, Outbox};
+use super::linger;
 use super::transport::Transport;
 use crate::worker::buffers::Buffer;
 use crate::worker::wheel::{Signal, Slot};
-
-/// How long, and for how many bytes, a closed connection reads on after an answer.
-const LINGER: Duration = Duration::from_secs(5);
-const LINGER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Heads up to this size are kept outside of a buffer while more of them is awaited.
 const PARKED_BYTES_MAX: usize = 4096;
@@ -97,25 +94,27 @@ impl Idle {
         Self { transport, slot, requests: 0 }
     }
 
-    /// Waits for the next request, or for a reason to close. Holds no buffer.
+    /// Begins to wait for the next request, as the youngest of the idle.
+    pub(crate) fn begin_wait(&self, idle: Duration) {
+        self.slot.idle();
+        self.slot.set(idle);
+    }
+
+    /// Waits for the next request, or for a reason to close.
     ///
     /// A drained connection is not closed here: its client may be sending at this very moment, and
     /// that request would be lost. It is answered, with `Connection: close`.
-    pub(crate) async fn wait(&mut self, idle: Duration) -> Waited {
-        self.slot.idle();
-        self.slot.set(idle);
-        let waited = poll_fn(|cx| {
-            if self.transport.poll_read_ready(cx).is_ready() {
-                return Poll::Ready(Waited::Readable);
+    pub(crate) fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Waited> {
+        let waited = if self.transport.poll_read_ready(cx).is_ready() {
+            Waited::Readable
+        } else {
+            match ready!(self.slot.poll_signal(cx)) {
+                Signal::Drain => return Poll::Pending,
+                signal => Waited::Over(signal),
             }
-            match self.slot.poll_signal(cx) {
-                Poll::Ready(Signal::Drain) | Poll::Pending => Poll::Pending,
-                Poll::Ready(signal) => Poll::Ready(Waited::Over(signal)),
-            }
-        })
-        .await;
+        };
         self.slot.busy();
-        waited
+        Poll::Ready(waited)
     }
 
     /// Becomes ready to receive.
@@ -336,6 +335,7 @@ impl Connection {
         let status = response.status;
         // The length that a response without content has is the origin's to tell.
         let told = body == Body::None && (request.method == Method::Head || status == 304);
+        self.out.mark();
         let out = self.out.bytes_mut();
         let begin = out.len();
         write::status_line(out, status);
@@ -371,6 +371,14 @@ impl Connection {
             self.transport.reset_on_close();
         }
         self.writer = BodyWriter::Aborted;
+    }
+
+    /// Takes the response back, if nothing of it has been sent yet.
+    pub(crate) fn retract(&mut self) -> Option<()> {
+        self.out.retract()?;
+        (self.head_out, self.body_out) = (0, 0);
+        self.writer = BodyWriter::None;
+        Some(())
     }
 
     /// Whether the response was given up.
@@ -422,32 +430,11 @@ impl Connection {
         if self.reader.is_done() { self.persist } else { Persist::Close }
     }
 
-    /// Closes: sends the end, then reads and drops what the client still sends, for a while.
+    /// Closes, when the client has had time to read the answer.
     pub(crate) async fn close(mut self) {
         self.out.release();
-        let mut buffer = self.input.take().unwrap_or_else(Buffer::take);
-        self.slot.set(LINGER);
-        let mut left = LINGER_BYTES_MAX;
-        let mut ended = false;
-        poll_fn(|cx| {
-            if !ended {
-                match self.transport.poll_shutdown(cx) {
-                    Poll::Ready(Ok(())) => ended = true,
-                    Poll::Ready(Err(_)) => return Poll::Ready(()),
-                    Poll::Pending => {}
-                }
-            }
-            loop {
-                buffer.consume(buffer.len());
-                match self.transport.poll_read(cx, buffer.spare_mut()) {
-                    Poll::Ready(Ok(n)) if n > 0 && n <= left => left -= n,
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => break,
-                }
-            }
-            self.slot.poll_expired(cx)
-        })
-        .await;
+        self.input = None;
+        linger::close(self.transport, &self.slot).await;
     }
 
     /// The bare transport, what was received beyond the request, and the slot, for a tunnel.

@@ -12,7 +12,8 @@ use ::h2::server::SendResponse;
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tidegate_http::error::{ChunkError, FieldError, HostError};
+use tidegate_http::chunked;
+use tidegate_http::error::HostError;
 use tidegate_http::field::{self, Known};
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Method, Request, Response, Version, target};
@@ -114,10 +115,9 @@ impl Stream {
 
     fn take_trailers(&mut self, fields: &HeaderMap) -> Result<(), BodyError> {
         for (name, value) in fields {
-            if !field::is_value(value.as_bytes()) {
-                return Err(BodyError::Chunk(ChunkError::Trailer(FieldError::Value)));
-            }
-            self.trailers.push(name.as_str().as_bytes(), value.as_bytes());
+            let name = name.as_str().as_bytes();
+            chunked::push_trailer(&mut self.trailers, name, value.as_bytes())
+                .map_err(BodyError::Chunk)?;
         }
         Ok(())
     }
@@ -258,6 +258,24 @@ impl Prefixed {
     pub(crate) fn new(transport: Transport, received: Option<Buffer>) -> Self {
         Self { transport, received }
     }
+
+    /// What has been received and not yet been read.
+    pub(crate) fn received(&self) -> &[u8] {
+        self.received.as_ref().map_or(&[], Buffer::filled)
+    }
+
+    /// Receives more behind it; zero is the end of the stream.
+    pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let buffer = self.received.get_or_insert_with(Buffer::take);
+        let n = ready!(self.transport.poll_read(cx, buffer.spare_mut()))?;
+        buffer.advance(n);
+        Poll::Ready(Ok(n))
+    }
+
+    /// The transport alone.
+    pub(crate) fn into_inner(self) -> Transport {
+        self.transport
+    }
 }
 
 impl AsyncRead for Prefixed {
@@ -339,10 +357,16 @@ pub(crate) fn request(
     }
     out.scheme.extend_from_slice(scheme.as_bytes());
     for (name, value) in head.headers() {
-        if !field::is_value(value.as_bytes()) {
+        let (name, value) = (name.as_str().as_bytes(), value.as_bytes());
+        // `h2` lets names pass that HTTP/1 does not know, and values with space around them, which
+        // are malformed here (RFC 9113, section 8.2.1).
+        if !field::is_name(name) {
+            return Err("h2_field_name");
+        }
+        if !field::is_value(value) || field::trim(value).len() != value.len() {
             return Err("h2_field_value");
         }
-        push(&mut out.headers, name.as_str().as_bytes(), value.as_bytes());
+        push(&mut out.headers, name, value);
     }
     path(head, out)?;
     authority(head, out)

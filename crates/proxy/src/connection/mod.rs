@@ -7,6 +7,7 @@ pub(crate) mod body;
 pub(crate) mod drive;
 pub(crate) mod h1;
 pub(crate) mod h2;
+pub(crate) mod linger;
 pub(crate) mod multiplex;
 pub mod socket;
 pub mod transport;
@@ -209,6 +210,14 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.poll_flush(cx),
             Self::Http2(_) => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Takes the response back, if nothing of it has been sent yet: another can be given.
+    pub(crate) fn retract(&mut self) -> Option<()> {
+        match self {
+            Self::Http1(connection) => connection.retract(),
+            Self::Http2(_) => None,
         }
     }
 

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use tidegate_telemetry::metrics::Closed;
 use tidegate_telemetry::record::Protocol;
 use tidegate_telemetry::{Side, Stamp};
+use tokio::io::AsyncWriteExt as _;
 
 use super::drive::{begin, within};
 use super::transport::Transport;
-use super::{Client, Downstream, h2};
+use super::{Client, Downstream, h2, linger};
 use crate::request::{self, Refusal, Surroundings};
 use crate::worker::Worker;
 use crate::worker::buffers::Buffer;
@@ -40,7 +41,21 @@ impl Http2 {
         let Self { transport, slot, client, received } = self;
         let settings = client.listener.http2;
         let idle = client.listener.timeouts.idle;
-        let transport = h2::Prefixed::new(transport, received);
+        let timeout = client.listener.timeouts.handshake;
+        let mut transport = h2::Prefixed::new(transport, received);
+        match within(&slot, timeout, preface(&mut transport)).await {
+            Ok(Preface::Right) => {}
+            Ok(Preface::Cut) => return Closed::ByClient,
+            Ok(Preface::Wrong) => {
+                let code = "h2_preface";
+                worker.metrics().protocol_error(Protocol::H2, Side::Downstream, code);
+                // A peer that is not HTTP/2 at all may be gone; there is nobody else to tell.
+                let _ = transport.write_all(REFUSED_PREFACE).await;
+                linger::close(transport.into_inner(), &slot).await;
+                return Closed::ProtocolError;
+            }
+            Err(()) => return Closed::Timeout,
+        }
         let handshake = ::h2::server::Builder::new()
             .max_concurrent_streams(settings.streams_max)
             .initial_window_size(settings.stream_window_bytes)
@@ -50,7 +65,6 @@ impl Http2 {
             .max_local_error_reset_streams(Some(settings.resets_max))
             .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
             .handshake::<_, Bytes>(transport);
-        let timeout = client.listener.timeouts.handshake;
         let mut connection = match within(&slot, timeout, handshake).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(_)) => return Closed::ProtocolError,
@@ -111,6 +125,37 @@ impl Http2 {
                     });
                 }
             }
+        }
+    }
+}
+
+/// What a client sends first (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// An empty SETTINGS frame and a GOAWAY of `PROTOCOL_ERROR`: what a client gets that sends another.
+const REFUSED_PREFACE: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+
+enum Preface {
+    Right,
+    Wrong,
+    /// The client closed before it was complete.
+    Cut,
+}
+
+/// Looks at the preface and leaves it for `h2` to read. `h2` would close on a wrong one without a
+/// word.
+async fn preface(transport: &mut h2::Prefixed) -> Preface {
+    loop {
+        let received = transport.received();
+        let known = received.len().min(PREFACE.len());
+        if received[..known] != PREFACE[..known] {
+            return Preface::Wrong;
+        }
+        if known == PREFACE.len() {
+            return Preface::Right;
+        }
+        if !matches!(poll_fn(|cx| transport.poll_receive(cx)).await, Ok(n) if n > 0) {
+            return Preface::Cut;
         }
     }
 }

@@ -16,9 +16,11 @@ use crate::settings::UpstreamHost;
 use crate::upstream::Pick;
 use crate::upstream::stream::Upstream;
 
-/// Fields that are never copied, but written afresh.
+/// Fields that are never copied: they are written afresh, or no client has a reason to send them.
+/// `Proxy` would become `HTTP_PROXY` in a CGI's environment (CVE-2016-5385).
 const fn is_ours(known: Known) -> bool {
-    matches!(known, Known::Host | Known::ContentLength) || forwarded::is_forwarding(known)
+    matches!(known, Known::Host | Known::ContentLength | Known::Proxy)
+        || forwarded::is_forwarding(known)
 }
 
 /// The protocol a request may switch to, if its route allows it.

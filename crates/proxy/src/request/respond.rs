@@ -126,7 +126,7 @@ impl<'p> Fetched<'p> {
         Stop::Finish
     }
 
-    /// The response breaks off: so must what the client gets.
+    /// The response breaks off, and so must what the client gets; unless nothing was sent yet.
     fn cut(
         self,
         around: &Surroundings<'_>,
@@ -135,14 +135,17 @@ impl<'p> Fetched<'p> {
         refusal: &Refusal,
     ) -> Stop<'p> {
         let verdict = refusal.verdict();
-        exchange.record.end(verdict.outcome, verdict.side, verdict.reason);
         self.count(exchange);
-        downstream.abort();
         if verdict.side == Side::Upstream {
             let server = self.pick.in_flight.server();
             self.group.report(server, upstream::Outcome::Failed, Stamp::now());
             around.worker.metrics().upstream_failed(server.label(), verdict.outcome);
+            if downstream.retract().is_some() {
+                return Stop::Answer(Answer::refuse(refusal, exchange));
+            }
         }
+        exchange.record.end(verdict.outcome, verdict.side, verdict.reason);
+        downstream.abort();
         Stop::Finish
     }
 

@@ -7,7 +7,8 @@ use ::h2::client::{ResponseFuture, SendRequest};
 use ::h2::{Reason, RecvStream, SendStream};
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
-use tidegate_http::error::{ChunkError, FieldError, ResponseError};
+use tidegate_http::chunked;
+use tidegate_http::error::{FieldError, ResponseError};
 use tidegate_http::framing::{self, Body};
 use tidegate_http::{Headers, Method, Response, Version, field};
 
@@ -155,11 +156,9 @@ impl Stream {
             let trailers = ready!(recv.poll_trailers(cx)).map_err(|_| BodyError::Short)?;
             open.trailers_due = false;
             for (name, value) in trailers.iter().flat_map(HeaderMap::iter) {
-                if !field::is_value(value.as_bytes()) {
-                    let error = ChunkError::Trailer(FieldError::Value);
-                    return Poll::Ready(Err(BodyError::Chunk(error)));
-                }
-                self.trailers.push(name.as_str().as_bytes(), value.as_bytes());
+                let name = name.as_str().as_bytes();
+                chunked::push_trailer(&mut self.trailers, name, value.as_bytes())
+                    .map_err(BodyError::Chunk)?;
             }
         }
         Poll::Ready(Ok(More::End))
@@ -201,10 +200,14 @@ fn take_head(
     response.version = Version::Http2;
     response.status = status.as_u16();
     for (name, value) in fields {
-        if !field::is_value(value.as_bytes()) {
+        let (name, value) = (name.as_str().as_bytes(), field::trim(value.as_bytes()));
+        if !field::is_name(name) {
+            return Err(FieldError::Name.into());
+        }
+        if !field::is_value(value) {
             return Err(FieldError::Value.into());
         }
-        response.headers.push(name.as_str().as_bytes(), value.as_bytes());
+        response.headers.push(name, value);
     }
     Ok(())
 }
