@@ -168,12 +168,50 @@ fn generated_documents_are_current() {
     assert!(failures.is_empty(), "UPDATE=1 writes {failures:?} anew");
 }
 
+/// Kinds of mistakes that a text which shows something must not have. It may name files, groups and
+/// variables that are not there.
+const SHOWS_WRONG: [&str; 9] =
+    ["E001", "E011", "E012", "E013", "E014", "E016", "E017", "E050", "E064"];
+
+fn assert_shows_nothing_wrong(text: &str) {
+    use std::io::Write as _;
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(text.as_bytes()).expect("it is written");
+    let path = file.path().to_str().expect("UTF-8");
+    let found = shown(&tidegate(&["check", path]));
+    for code in SHOWS_WRONG {
+        assert!(!found.contains(&format!("error[{code}")), "{text}\n{found}");
+    }
+}
+
 #[test]
-fn the_commented_file_is_a_file_of_comments() {
+fn the_commented_file_holds_every_option() {
     let output = tidegate(&["config", "--toml"]);
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')));
     assert!(text.contains("# first_byte_timeout = \"60s\""));
+    let is_toml = |line: &&str| {
+        let key = line.split(" = ").next().unwrap_or_default();
+        line.starts_with('[') && line.ends_with(']')
+            || line.contains(" = ") && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+    };
+    let lines = text.lines().filter_map(|line| line.strip_prefix("# "));
+    let uncommented = lines.filter(is_toml).collect::<Vec<_>>().join("\n");
+    assert!(uncommented.contains("[[site.route]]\npath = "), "{uncommented}");
+    assert_shows_nothing_wrong(&uncommented);
+}
+
+#[test]
+fn documents_show_what_can_be_written() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for name in ["guide-configuration.md", "upstreams.md"] {
+        let text = std::fs::read_to_string(docs.join(name)).expect("the document is there");
+        let blocks: Vec<&str> = text.split("```toml\n").skip(1).collect();
+        assert!(!blocks.is_empty(), "{name} shows nothing");
+        for block in blocks {
+            assert_shows_nothing_wrong(block.split("```").next().unwrap_or_default());
+        }
+    }
 }
 
 #[test]

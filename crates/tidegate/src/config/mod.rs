@@ -24,9 +24,10 @@ pub(crate) mod value;
 
 use std::path::Path;
 
-use tidegate_proxy::settings::Settings;
+use tidegate_proxy::settings::{Admin, Settings};
 
-use diagnostic::{Diagnostics, Severity};
+use diagnostic::{Diagnostic, Diagnostics, Severity};
+use environment::Environment;
 use reader::{Origins, Reading};
 pub(crate) use resolve::Outside;
 
@@ -72,6 +73,24 @@ pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnos
         return Err(diagnostics);
     }
     Ok(Loaded { settings, warnings: diagnostics, origins })
+}
+
+/// Reads only where the admin listener is, for commands that talk to a running gate: the rest of the
+/// file may have mistakes, which that gate will tell of.
+pub(crate) fn load_admin(
+    path: &Path,
+    environment: &dyn Environment,
+) -> Result<Admin, Diagnostics> {
+    let mut reading = Reading::new(Diagnostics::default(), environment);
+    let table = include::read(path, &mut reading);
+    let unreadable = |found: &Diagnostic| found.code == &diagnostic::code::UNREADABLE_FILE;
+    if reading.diagnostics.list.iter().any(unreadable) {
+        return Err(finish(reading.diagnostics));
+    }
+    reading.diagnostics.list.clear();
+    let admin = resolve::admin(table, &mut reading);
+    let diagnostics = finish(reading.diagnostics);
+    if diagnostics.count(Severity::Error) > 0 { Err(diagnostics) } else { Ok(admin) }
 }
 
 fn finish(mut diagnostics: Diagnostics) -> Diagnostics {

@@ -14,6 +14,7 @@ use super::node::{Node, Table, Value};
 use super::options::kind::Kind;
 use super::options::{Optional, Reach, Required, Section, Setting, Spec};
 use super::source::Span;
+use super::suggest;
 
 /// What is being read: the mistakes so far, the outside world, and where values came from.
 pub(crate) struct Reading<'e> {
@@ -137,6 +138,20 @@ impl<'e> Reading<'e> {
             return format!("`{}`", written.trim_matches(['"', '\'']));
         }
         format!("`{}`", value.escape_debug())
+    }
+
+    /// What a misspelt name may be meant to be; only while there are few mistakes, since with thousands
+    /// of names it takes long.
+    pub(crate) fn guess<'a>(
+        &self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> String {
+        const MISTAKES_MAX: usize = 100;
+        if self.diagnostics.list.len() > MISTAKES_MAX {
+            return String::new();
+        }
+        suggest::did_you_mean(word, candidates).unwrap_or_default()
     }
 
     /// A path of the configuration, relative to the file it stands in.

@@ -301,16 +301,17 @@ pub(crate) fn toml() -> String {
                 Absence::Default(default) => default,
                 Absence::Means(_) | Absence::Mistake => option.example(),
             };
+            let inline = matches!(section.shape, Shape::Inline | Shape::InlineMany);
+            let name = if inline { format!("`{}`: ", option.key()) } else { String::new() };
+            let kind = format!("{}{}", capital(&option.kind()), absence(*option));
             out.push_str("#\n");
-            for line in wrapped(
-                &format!("{} {}{}.", option.doc(), capital(&option.kind()), absence(*option)),
-                0,
-            )
-            .lines()
-            {
+            for line in wrapped(&format!("{name}{} {kind}.", option.doc()), 0).lines() {
                 let _ = writeln!(out, "#   {line}");
             }
-            let _ = writeln!(out, "# {} = {value}", option.key());
+            // Those of values stand within their braces, in the example above.
+            if !inline {
+                let _ = writeln!(out, "# {} = {value}", option.key());
+            }
         }
         out.push('\n');
     }

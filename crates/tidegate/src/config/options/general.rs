@@ -91,8 +91,8 @@ section! {
     trust = Section::new("trust", "[trust]", Shape::One)
         .example("[trust]\nproxies = [\"10.0.0.0/8\", \"::1\"]");
 
-    /// Networks of proxies in front of the gate. Their `Forwarded`, `X-Forwarded-*`, `X-Real-IP` and
-    /// PROXY protocol headers are believed; those of everybody else are replaced.
+    /// Networks of proxies in front of the gate. Their `Forwarded`, `X-Forwarded-*` and `X-Real-IP`
+    /// fields are believed; those of everybody else are replaced.
     PROXIES: Optional<List<Parsed<IpNet>>> = optional(
         "proxies",
         list("a list of networks or addresses", parsed_text("a network or an address", parse::address::network)),

@@ -293,7 +293,7 @@ section! {
         "retry",
         Choice(&[
             ("never", RetryWhen::Never, "none"),
-            ("unseen", RetryWhen::Unseen, "those after which no server can have seen the request"),
+            ("unseen", RetryWhen::Unseen, "those after which no server can have seen the request, or only one with an idempotent method on a kept connection"),
             ("idempotent", RetryWhen::Idempotent, "also any failure before a byte of the response, if the method is idempotent (GET, PUT, DELETE, ..; never POST)"),
         ]),
         "\"unseen\"",

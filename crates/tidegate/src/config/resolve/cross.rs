@@ -95,10 +95,7 @@ fn https_without_tls(all: &Everything<'_>, reading: &mut Reading<'_>) {
         return;
     }
     for found in all.sites {
-        // A port of its own says that somebody else speaks TLS.
-        let sends =
-            matches!(found.site.https, HttpsRedirect::To(443)).then_some(found.https).flatten();
-        if let Some(span) = sends {
+        if let Some(span) = found.https {
             reading.report(
                 Diagnostic::new(
                     &code::NO_TLS,

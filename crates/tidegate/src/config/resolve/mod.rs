@@ -16,7 +16,7 @@ mod tls;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidegate_proxy::settings::{Address, Settings};
+use tidegate_proxy::settings::{Address, Admin, Settings};
 use tidegate_proxy::tls::TicketKeys;
 
 use super::environment::Environment;
@@ -71,6 +71,13 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         logs: logs.into_settings(),
         admin,
     }
+}
+
+/// Resolves the admin listener of a tree, and nothing else.
+pub(super) fn admin(table: Table, reading: &mut Reading<'_>) -> Admin {
+    let node = Node { span: Span::new(0, &(0..0)), value: Value::Table(table) };
+    let root = Scope::new(&options::root::SECTION, Owner::Process, Some(&node), None);
+    process::admin(&root.child(&options::admin::SECTION), reading)
 }
 
 /// Where `https_redirect = true` leads: to the port of the first TLS listener.

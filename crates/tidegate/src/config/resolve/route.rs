@@ -93,18 +93,16 @@ fn action(scope: &Scope<'_>, groups: &mut Groups<'_>, reading: &mut Reading<'_>)
             let place = name.span.unwrap_or(*span);
             let shown = reading.shown(&name.value, place);
             let message = format!("there is no group {shown}");
-            let guess = suggest::did_you_mean(&name.value, groups.names());
-            let mut names: Vec<&str> = groups.names().collect();
+            let guess = reading.guess(&name.value, groups.names());
+            let mut names: Vec<&str> = groups.names().take(11).collect();
             names.sort_unstable();
             let hint = match names.len() {
                 0 => "make it: `[group.NAME]` with `servers`".into(),
                 1..=10 => format!("known are {}", suggest::one_of(names)),
-                many => format!("{many} others are known"),
+                _ => "names of groups are those of `[group.NAME]`".into(),
             };
             reading.report(
-                Diagnostic::new(&code::UNKNOWN_GROUP, place, message)
-                    .label(guess.unwrap_or_default())
-                    .hint(hint),
+                Diagnostic::new(&code::UNKNOWN_GROUP, place, message).label(guess).hint(hint),
             );
         }
         return index.map(Action::Group);

@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub(super) hosts: Vec<Span>,
     /// Where each route stands.
     pub(super) routes: Vec<Span>,
-    /// Where it asks for https, if it does.
+    /// Where it asks for https on a listener of this gate, if it does.
     pub(super) https: Option<Span>,
     /// Where it sends `Strict-Transport-Security`, if it does.
     pub(super) hsts: Option<Span>,
@@ -124,7 +124,7 @@ fn one(
         logs,
     };
     Found {
-        https: https_redirect.span.filter(|_| site.https != HttpsRedirect::Off),
+        https: https_redirect.span.filter(|_| https_redirect.value == Https::ListenerPort),
         hsts: hsts.and_then(|hsts| hsts.span),
         site,
         hosts: host_spans,
@@ -220,14 +220,14 @@ fn logs(scope: &Scope<'_>, logs: &mut Logs, reading: &mut Reading<'_>) -> Vec<us
             None => {
                 let shown = reading.shown(&name.value, span);
                 let message = format!("there is no log {shown}");
-                let guess = suggest::did_you_mean(&name.value, logs.names());
+                let guess = reading.guess(&name.value, logs.names());
                 reading.report(
-                    Diagnostic::new(&code::UNKNOWN_LOG, span, message)
-                        .label(guess.unwrap_or_default())
-                        .hint(match logs.names().next() {
+                    Diagnostic::new(&code::UNKNOWN_LOG, span, message).label(guess).hint(
+                        match logs.names().next() {
                             Some(_) => format!("known are {}", suggest::one_of(logs.names())),
                             None => "make it: `[[log]]` with `name` and `path`".into(),
-                        }),
+                        },
+                    ),
                 );
             }
         }
