@@ -6,14 +6,12 @@
 //!
 //! Both reads go through the vDSO on Linux: no system call, about 20 ns.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The instant that stamps count from; fixed at the first use in the process.
-static START: OnceLock<Instant> = OnceLock::new();
+use rustix::time::{ClockId, clock_gettime};
 
-/// A moment on the monotonic clock: nanoseconds since the process started.
+/// A moment on the system's monotonic clock, in nanoseconds since it was started.
 ///
 /// Zero means "not set": a record starts with all stamps unset and keeps those unset that its
 /// request never reached. A stamp that was taken is never zero.
@@ -27,29 +25,29 @@ impl Stamp {
     /// Reads the monotonic clock.
     #[inline]
     pub fn now() -> Stamp {
-        Stamp::at(read_instant())
+        let time = clock_gettime(ClockId::Monotonic);
+        // Neither part is ever negative, and 584 years fit. Plain arithmetic, because this is read
+        // several times in every request.
+        Stamp(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
     }
 
-    /// The stamp of a standard instant; instants before the process's start become the first stamp.
-    #[inline]
+    /// The stamp of a standard instant.
     pub fn at(instant: Instant) -> Stamp {
-        let since = instant.saturating_duration_since(start());
-        Stamp(nanos(since).saturating_add(1))
+        let (now, stamp) = (read_instant(), Stamp::now());
+        match instant.checked_duration_since(now) {
+            Some(ahead) => stamp + ahead,
+            None => Stamp(stamp.0.saturating_sub(nanos(now.duration_since(instant))).max(1)),
+        }
     }
 
-    /// A stamp from nanoseconds since the process's start; zero is [`Stamp::UNSET`].
+    /// A stamp from its nanoseconds; zero is [`Stamp::UNSET`].
     pub const fn from_nanos(nanos: u64) -> Stamp {
         Stamp(nanos)
     }
 
-    /// Nanoseconds since the process's start; zero if not set.
+    /// Its nanoseconds; zero if not set.
     pub const fn as_nanos(self) -> u64 {
         self.0
-    }
-
-    /// The standard instant of this stamp, for timers.
-    pub fn to_instant(self) -> Instant {
-        start() + Duration::from_nanos(self.0.saturating_sub(1))
     }
 
     /// Whether the moment came.
@@ -181,12 +179,6 @@ impl Clock for VirtualClock {
     }
 }
 
-#[inline]
-fn start() -> Instant {
-    *START.get_or_init(read_instant)
-}
-
-#[inline]
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the monotonic clock")]
 fn read_instant() -> Instant {
     Instant::now()
@@ -217,7 +209,8 @@ mod tests {
         let second = Stamp::now();
         assert!(first.is_set());
         assert!(second >= first);
-        assert_eq!(Stamp::at(first.to_instant()), first);
+        let ahead = Stamp::at(read_instant() + Duration::from_mins(1)).since(second);
+        assert!(ahead >= Duration::from_mins(1) && ahead < Duration::from_mins(2));
     }
 
     #[test]

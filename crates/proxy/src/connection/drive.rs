@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tidegate_http::framing::Persist;
@@ -42,63 +42,105 @@ pub(crate) fn start(
 ) {
     worker.metrics().connection_accepted();
     let opening = Box::pin(open(worker.clone(), socket, peer, listener));
-    tokio::task::spawn_local(life(worker.count_connection(), opening));
+    tokio::task::spawn_local(Life {
+        counted: worker.count_connection(),
+        client: None,
+        phase: Phase::Opening(opening),
+    });
 }
+
+/// The whole life of a connection. It is written as a future by hand because its size counts: what is
+/// held while idle is the largest phase, and nothing of the others.
+struct Life {
+    counted: Counted,
+    client: Option<Rc<Client>>,
+    phase: Phase,
+}
+
+enum Phase {
+    /// Before the first request.
+    Opening(Boxed<Result<Opened, Closed>>),
+    /// Between requests.
+    Idle(h1::Idle),
+    /// Serving requests.
+    Busy(Boxed<Result<h1::Idle, Closed>>),
+    /// Serving HTTP/2, to the end.
+    Http2(Boxed<Closed>),
+    /// On the way from one phase to the next.
+    Between,
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
 enum Opened {
     Http1(h1::Idle, Rc<Client>),
     /// HTTP/1, of which something was received behind a PROXY header.
-    Http1Begun(Box<h1::Connection>, Rc<Client>),
-    Http2(Box<Http2>),
+    Http1Begun(h1::Connection, Rc<Client>),
+    Http2(Http2),
 }
 
-/// The whole life of a connection. What it holds while idle is all that its future has room for: see
-/// the test of its size.
-async fn life<F>(counted: Counted, opening: Pin<Box<F>>)
-where
-    F: Future<Output = Result<Opened, Closed>>,
-{
-    // One place for the connection while it is idle: a second variable would be a second place.
-    let mut idle = None;
-    let (mut begun, client) = match opening.await {
-        Ok(Opened::Http1(resting, client)) => {
-            idle = Some(resting);
-            (None, client)
-        }
-        Ok(Opened::Http1Begun(connection, client)) => (Some(connection), client),
-        Ok(Opened::Http2(connection)) => {
-            let closed = Box::pin(connection.run(counted.worker())).await;
-            return counted.worker().metrics().connection_closed(ConnectionState::Busy, closed);
-        }
-        Err(closed) => {
-            return counted.worker().metrics().connection_closed(ConnectionState::Busy, closed);
-        }
-    };
-    loop {
-        if let Some(resting) = &mut idle {
-            counted.worker().metrics().connection_idle();
-            resting.begin_wait(client.listener.timeouts.idle);
-            let closed = match poll_fn(|cx| resting.poll_wait(cx)).await {
-                Waited::Readable => None,
-                Waited::Over(Signal::Expired) => Some(Closed::IdleTimeout),
-                Waited::Over(Signal::GiveWay) => Some(Closed::GaveWay),
-                Waited::Over(Signal::Drain) => Some(Closed::Drained),
+impl Future for Life {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let life = self.get_mut();
+        let (state, closed) = loop {
+            let next = match &mut life.phase {
+                Phase::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
+                    Ok(Opened::Http1(idle, client)) => life.rest(idle, client),
+                    Ok(Opened::Http1Begun(connection, client)) => life.serve(connection, client),
+                    Ok(Opened::Http2(connection)) => {
+                        Phase::Http2(Box::pin(connection.run(life.counted.worker().clone())))
+                    }
+                    Err(closed) => break (ConnectionState::Busy, closed),
+                },
+                Phase::Idle(idle) => match ready!(idle.poll_wait(cx)) {
+                    Waited::Readable => life.wake(),
+                    Waited::Over(Signal::Expired) => {
+                        break (ConnectionState::Idle, Closed::IdleTimeout);
+                    }
+                    Waited::Over(Signal::GiveWay) => {
+                        break (ConnectionState::Idle, Closed::GaveWay);
+                    }
+                    Waited::Over(Signal::Drain) => break (ConnectionState::Idle, Closed::Drained),
+                },
+                Phase::Busy(requests) => match (ready!(requests.as_mut().poll(cx)), &life.client) {
+                    (Ok(idle), Some(client)) => life.rest(idle, Rc::clone(client)),
+                    (Ok(_), None) => break (ConnectionState::Busy, Closed::Internal),
+                    (Err(closed), _) => break (ConnectionState::Busy, closed),
+                },
+                Phase::Between => break (ConnectionState::Busy, Closed::Internal),
+                Phase::Http2(connection) => {
+                    break (ConnectionState::Busy, ready!(connection.as_mut().poll(cx)));
+                }
             };
-            let metrics = counted.worker().metrics();
-            if let Some(closed) = closed {
-                return metrics.connection_closed(ConnectionState::Idle, closed);
-            }
-            metrics.connection_busy();
+            life.phase = next;
+        };
+        life.counted.worker().metrics().connection_closed(state, closed);
+        Poll::Ready(())
+    }
+}
+
+impl Life {
+    fn rest(&mut self, idle: h1::Idle, client: Rc<Client>) -> Phase {
+        self.counted.worker().metrics().connection_idle();
+        idle.begin_wait(client.listener.timeouts.idle);
+        self.client = Some(client);
+        Phase::Idle(idle)
+    }
+
+    /// From idle to busy.
+    fn wake(&mut self) -> Phase {
+        self.counted.worker().metrics().connection_busy();
+        match (std::mem::replace(&mut self.phase, Phase::Between), self.client.clone()) {
+            (Phase::Idle(idle), Some(client)) => self.serve(idle.wake(), client),
+            (other, _) => other,
         }
-        let connection = begun.take().or_else(|| idle.take().map(|idle| Box::new(idle.wake())));
-        let Some(connection) = connection else { return };
-        match Box::pin(requests(counted.worker(), connection, &client)).await {
-            Ok(resting) => idle = Some(resting),
-            Err(closed) => {
-                let metrics = counted.worker().metrics();
-                return metrics.connection_closed(ConnectionState::Busy, closed);
-            }
-        }
+    }
+
+    fn serve(&mut self, connection: h1::Connection, client: Rc<Client>) -> Phase {
+        self.client = Some(Rc::clone(&client));
+        Phase::Busy(Box::pin(requests(self.counted.worker().clone(), connection, client)))
     }
 }
 
@@ -141,12 +183,12 @@ async fn open(
     let Some(server) = client.listener.tls.clone() else {
         if client.listener.protocols == Protocols::Http2 {
             let (transport, client) = (Transport::Plain(socket), Rc::new(client));
-            return Ok(Opened::Http2(Box::new(Http2 { transport, slot, client, received })));
+            return Ok(Opened::Http2(Http2 { transport, slot, client, received }));
         }
         let idle = h1::Idle::new(Transport::Plain(socket), slot);
         let client = Rc::new(client);
         return Ok(match received {
-            Some(received) => Opened::Http1Begun(Box::new(idle.wake_with(received)), client),
+            Some(received) => Opened::Http1Begun(idle.wake_with(received), client),
             None => Opened::Http1(idle, client),
         });
     };
@@ -175,7 +217,7 @@ async fn open(
     let transport = Transport::Tls(Box::new(stream));
     let client = Rc::new(client);
     if speaks_http2 || client.listener.protocols == Protocols::Http2 {
-        Ok(Opened::Http2(Box::new(Http2 { transport, slot, client, received: None })))
+        Ok(Opened::Http2(Http2 { transport, slot, client, received: None }))
     } else {
         Ok(Opened::Http1(h1::Idle::new(transport, slot), client))
     }
@@ -226,13 +268,13 @@ pub(super) async fn within<T>(
 /// Serves what has been received: a request, and those pipelined behind it. Then the connection is
 /// idle again, or it has ended.
 async fn requests(
-    worker: &Worker,
-    mut connection: Box<h1::Connection>,
-    client: &Rc<Client>,
+    worker: Worker,
+    mut connection: h1::Connection,
+    client: Rc<Client>,
 ) -> Result<h1::Idle, Closed> {
     loop {
         let mut exchange = worker.exchange();
-        let next = one_request(worker, &mut connection, client, &mut exchange).await;
+        let next = one_request(&worker, &mut connection, &client, &mut exchange).await;
         worker.recycle(exchange);
         match next {
             Next::Request if connection.has_input() => {}
@@ -244,7 +286,6 @@ async fn requests(
             }
             Next::Http2 => {
                 let (transport, slot, received) = connection.into_http2();
-                let client = Rc::clone(client);
                 let connection = Http2 { transport, slot, client, received };
                 return Err(Box::pin(connection.run(worker)).await);
             }
@@ -334,15 +375,10 @@ fn head_limits(limits: &ListenerLimits) -> HeadLimits {
 mod tests {
     use super::*;
 
-    /// Ten thousand of these may be idle; with the task's own fields it fills 256 bytes.
+    /// Ten thousand of these may be idle; with the task's own fields one fills 256 bytes.
     #[test]
     fn a_connection_that_is_idle_is_small() {
-        fn size<F: Future>(_: impl FnOnce(Counted, Pin<Box<Opening>>) -> F) -> usize {
-            size_of::<F>()
-        }
-        type Opening = std::future::Ready<Result<Opened, Closed>>;
-        let bytes = size(life::<Opening>);
-        assert!(bytes <= 152, "{bytes} idle {} transport {} slot {} conn {} client {}", size_of::<h1::Idle>(), size_of::<Transport>(), size_of::<Slot>(), size_of::<h1::Connection>(), size_of::<Client>());
-        assert!(size_of::<Client>() <= 160, "{}", size_of::<Client>());
+        assert!(size_of::<Life>() <= 112, "{}", size_of::<Life>());
+        assert!(size_of::<Client>() <= 144, "{}", size_of::<Client>());
     }
 }

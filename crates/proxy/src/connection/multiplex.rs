@@ -37,7 +37,7 @@ pub(crate) struct Http2 {
 
 impl Http2 {
     /// Accepts streams until the connection ends; each is served by a task of its own.
-    pub(crate) async fn run(self, worker: &Worker) -> Closed {
+    pub(crate) async fn run(self, worker: Worker) -> Closed {
         let Self { transport, slot, client, received } = self;
         let settings = client.listener.http2;
         let idle = client.listener.timeouts.idle;

@@ -17,10 +17,10 @@ pub(crate) fn route(path: PathRule) -> Route {
         request_headers: Vec::new(),
         response_headers: Vec::new(),
         timeouts: RouteTimeouts {
-            first_byte: Duration::from_secs(60),
-            between_bytes: Duration::from_secs(60),
+            first_byte: Duration::from_mins(1),
+            between_bytes: Duration::from_mins(1),
             whole: None,
-            tunnel_idle: Duration::from_secs(600),
+            tunnel_idle: Duration::from_mins(10),
         },
         body_bytes_max: None,
         retry: Retry { when: RetryWhen::Unseen, attempts_max: 2 },
