@@ -25,6 +25,12 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Serve until told to stop.
     Serve(Serve),
+    /// Take the configuration anew, all of it or nothing.
+    Reload(Admin),
+    /// Tell how the running gate is doing, worst first.
+    Status(Status),
+    /// Drain, add and remove servers of the running gate.
+    Server(Server),
 }
 
 /// `tidegate check`.
@@ -82,4 +88,66 @@ pub(crate) struct Serve {
     /// The configuration.
     #[arg(default_value = DEFAULT_PATH)]
     pub(crate) file: PathBuf,
+}
+
+/// Which running gate is meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Admin {
+    /// The configuration, which says where the admin listener is.
+    #[arg(short, long, default_value = DEFAULT_PATH, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// The admin listener itself: `127.0.0.1:9180` or `unix:/run/tidegate/admin.sock`. Its token is
+    /// taken from TIDEGATE_ADMIN_TOKEN.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+}
+
+/// `tidegate status`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+    /// Groups and servers instead.
+    #[arg(long)]
+    pub(crate) servers: bool,
+    /// Print JSON, for machines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `tidegate server`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Server {
+    /// What is to be done.
+    #[arg(value_enum)]
+    pub(crate) change: ServerChange,
+    /// The group.
+    pub(crate) group: String,
+    /// Its servers: `10.0.0.1:80`, `[::1]:80` or `unix:/path`.
+    #[arg(required = true, value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// The weight of an added server.
+    #[arg(long, value_name = "WEIGHT")]
+    pub(crate) weight: Option<u32>,
+    /// An added server serves only while no other does.
+    #[arg(long)]
+    pub(crate) backup: bool,
+    /// The most connections to an added server.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) connections_max: Option<u32>,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+/// What is done with a server of the running gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ServerChange {
+    /// Give it no new requests.
+    Drain,
+    /// Give it requests again.
+    Undrain,
+    /// Add it until the next reload.
+    Add,
+    /// Remove it until the next reload; requests under way finish.
+    Remove,
 }

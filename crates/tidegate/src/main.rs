@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod cli;
 mod commands;
 mod config;
@@ -22,5 +23,8 @@ fn main() -> ExitCode {
         cli::Command::Config(arguments) => commands::config::run(&arguments),
         cli::Command::Explain(arguments) => commands::explain::run(&arguments),
         cli::Command::Serve(arguments) => commands::serve::run(&arguments),
+        cli::Command::Reload(arguments) => commands::reload::run(&arguments),
+        cli::Command::Status(arguments) => commands::status::run(&arguments),
+        cli::Command::Server(arguments) => commands::server::run(&arguments),
     }
 }

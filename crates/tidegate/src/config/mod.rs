@@ -20,6 +20,8 @@ pub(crate) mod resolve;
 pub(crate) mod schema;
 pub(crate) mod source;
 pub(crate) mod suggest;
+#[cfg(test)]
+mod tests;
 pub(crate) mod value;
 
 use std::path::Path;
@@ -77,10 +79,7 @@ pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnos
 
 /// Reads only where the admin listener is, for commands that talk to a running gate: the rest of the
 /// file may have mistakes, which that gate will tell of.
-pub(crate) fn load_admin(
-    path: &Path,
-    environment: &dyn Environment,
-) -> Result<Admin, Diagnostics> {
+pub(crate) fn load_admin(path: &Path, environment: &dyn Environment) -> Result<Admin, Diagnostics> {
     let mut reading = Reading::new(Diagnostics::default(), environment);
     let table = include::read(path, &mut reading);
     let unreadable = |found: &Diagnostic| found.code == &diagnostic::code::UNREADABLE_FILE;

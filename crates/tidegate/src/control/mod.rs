@@ -6,10 +6,11 @@
 //! [`Gate::changing`].
 
 mod certificates;
+pub(crate) mod history;
 pub(crate) mod reload;
 mod systemd;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,10 +22,14 @@ use tidegate_proxy::settings::Admin;
 use tidegate_proxy::tls::TicketKeys;
 use tidegate_proxy::upstream::{Resolver, Watch};
 use tidegate_telemetry::clock::{self, Stamp};
-use tidegate_telemetry::metrics::Metrics;
+use tidegate_telemetry::metrics::{self, Metrics};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
 
+use history::History;
+
+use crate::admin::{self, Door};
 use crate::serve::Obstacle;
 use crate::serve::crew::{Crew, Ended, Why};
 use crate::serve::logs::Logs;
@@ -33,7 +38,7 @@ use crate::serve::sockets;
 /// So many failures of workers within [`FAILURES_WITHIN`] end the process: something is wrong that a
 /// new thread does not mend, and whoever watches the process may do better.
 const FAILURES_MAX: usize = 5;
-const FAILURES_WITHIN: Duration = Duration::from_secs(60);
+const FAILURES_WITHIN: Duration = Duration::from_mins(1);
 
 /// A worker that has not ended so long after its drain time is left behind.
 const DRAIN_GRACE: Duration = Duration::from_secs(2);
@@ -56,8 +61,34 @@ pub(crate) struct Gate {
     pub(crate) crew: RefCell<Crew>,
     /// What they serve under.
     pub(crate) running: RefCell<Running>,
+    /// Whether it accepts connections.
+    pub(crate) phase: Cell<Phase>,
+    /// The last minute.
+    pub(crate) history: RefCell<History>,
+    /// The bounds of the label sets.
+    pub(crate) bounds: metrics::Settings,
+    /// The last reload, if it was refused.
+    pub(crate) failed_reload: RefCell<Option<FailedReload>>,
     /// Held by whoever changes the gate: a reload, an upgrade, the operator.
     pub(crate) changing: tokio::sync::Mutex<()>,
+}
+
+/// Whether the gate accepts connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It does.
+    Serving,
+    /// It finishes what it has, and ends.
+    Draining,
+}
+
+/// A reload that was refused.
+#[derive(Clone, Debug)]
+pub(crate) struct FailedReload {
+    /// When.
+    pub(crate) at: Stamp,
+    /// Why.
+    pub(crate) reason: String,
 }
 
 /// What is in service.
@@ -68,8 +99,8 @@ pub(crate) struct Running {
     pub(crate) admin: Admin,
     /// The plan's trusted proxies as they were written.
     pub(crate) trusted_proxies: Vec<IpNet>,
-    /// Since when, in seconds since 1970.
-    pub(crate) since_unix: u64,
+    /// Since when.
+    pub(crate) since: Stamp,
     watch: Option<Watch>,
 }
 
@@ -82,10 +113,9 @@ impl Running {
         resolver: &Arc<Resolver>,
         metrics: &Arc<Metrics>,
     ) -> Running {
-        let since_unix = clock::unix_seconds();
-        metrics.control().plan_loaded(plan.generation, since_unix);
+        metrics.control().plan_loaded(plan.generation, clock::unix_seconds());
         let watch = Watch::start(&plan.groups, resolver, metrics);
-        Running { plan, admin, trusted_proxies, since_unix, watch: Some(watch) }
+        Running { plan, admin, trusted_proxies, since: Stamp::now(), watch: Some(watch) }
     }
 }
 
@@ -129,7 +159,11 @@ impl Signals {
 }
 
 /// Controls the gate until it has stopped.
-pub(crate) async fn run(gate: Rc<Gate>, mut ended: mpsc::Receiver<Ended>) -> Result<(), Obstacle> {
+pub(crate) async fn run(
+    gate: Rc<Gate>,
+    door: Option<Door>,
+    mut ended: mpsc::Receiver<Ended>,
+) -> Result<(), Obstacle> {
     let mut signals = Signals::new().map_err(Obstacle::Thread)?;
     let plan = Arc::clone(&gate.running.borrow().plan);
     for listener in &plan.listeners {
@@ -144,13 +178,17 @@ pub(crate) async fn run(gate: Rc<Gate>, mut ended: mpsc::Receiver<Ended>) -> Res
     );
     systemd::notify("READY=1");
     tokio::task::spawn_local(certificates::watch(Rc::clone(&gate)));
+    tokio::task::spawn_local(history::keep(Rc::clone(&gate)));
+    let admin = Administration::begin(&gate, door);
     let mut failures = Vec::new();
     loop {
         tokio::select! {
             asked = signals.next() => match asked {
                 Asked::Stop => {
                     tracing::info!("stopping: requests under way are finished");
-                    return stop(&gate, &mut ended, &mut signals).await;
+                    stop(&gate, &mut ended, &mut signals).await;
+                    admin.end().await;
+                    return Ok(());
                 }
                 Asked::Reload => {
                     let gate = Rc::clone(&gate);
@@ -163,6 +201,44 @@ pub(crate) async fn run(gate: Rc<Gate>, mut ended: mpsc::Receiver<Ended>) -> Res
                 }
             },
             Some(end) = ended.recv() => replace(&gate, &end, &mut failures)?,
+        }
+    }
+}
+
+/// The admin listener at work. It answers until the last request is done: a drain is when people
+/// want to know most.
+struct Administration {
+    door: Option<Rc<Door>>,
+    close: Rc<Notify>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Administration {
+    fn begin(gate: &Rc<Gate>, door: Option<Door>) -> Administration {
+        let close = Rc::new(Notify::new());
+        let door = door.map(Rc::new);
+        let task = door.as_ref().map(|door| {
+            let (gate, door) = (Rc::clone(gate), Rc::clone(door));
+            tokio::task::spawn_local(admin::serve(gate, door, Rc::clone(&close)))
+        });
+        Administration { door, close, task }
+    }
+
+    /// Closes it, and removes its socket's file.
+    async fn end(self) {
+        if let Some(door) = &self.door {
+            sockets::remove_file(door.socket().address());
+        }
+        self.leave().await;
+    }
+
+    /// Closes it; the file is another process's now.
+    async fn leave(self) {
+        drop(self.door);
+        self.close.notify_one();
+        if let Some(task) = self.task {
+            // It ends by itself, and a panic in it has been told of.
+            let _ = task.await;
         }
     }
 }
@@ -186,17 +262,13 @@ fn replace(gate: &Gate, end: &Ended, failures: &mut Vec<Stamp>) -> Result<(), Ob
 }
 
 /// Accepts no more, waits for the requests under way, and writes the last lines of the logs.
-async fn stop(
-    gate: &Gate,
-    ended: &mut mpsc::Receiver<Ended>,
-    signals: &mut Signals,
-) -> Result<(), Obstacle> {
+async fn stop(gate: &Gate, ended: &mut mpsc::Receiver<Ended>, signals: &mut Signals) {
     systemd::notify("STOPPING=1");
+    gate.phase.set(Phase::Draining);
     let time = gate.running.borrow().plan.process.drain_timeout;
     let addresses = gate.crew.borrow_mut().drain(time);
     addresses.iter().for_each(sockets::remove_file);
     finish(gate, ended, signals, time).await;
-    Ok(())
 }
 
 /// Waits for all workers to end, or for the operator's patience to.

@@ -12,7 +12,7 @@ use tidegate_proxy::settings::{Listener, Settings};
 use tidegate_proxy::upstream::{Group, Watch, dns};
 use tidegate_telemetry::clock::{self, Stamp};
 
-use super::{Gate, systemd};
+use super::{FailedReload, Gate, systemd};
 use crate::config::Loaded;
 use crate::config::diagnostic::Diagnostics;
 use crate::config::render;
@@ -81,9 +81,12 @@ impl Gate {
                     tracing::warn!("{what}");
                 }
                 tracing::info!("plan {generation} is in service: {contents}");
+                *self.failed_reload.borrow_mut() = None;
             }
             Err(obstacle) => {
                 self.metrics.control().reload_failed();
+                let failed = FailedReload { at: Stamp::now(), reason: obstacle.to_string() };
+                *self.failed_reload.borrow_mut() = Some(failed);
                 if let Obstacle::Configuration { diagnostics, .. } = obstacle {
                     serve::tell(diagnostics);
                 }
@@ -167,8 +170,8 @@ impl Gate {
         // The old watch goes before the new one comes.
         running.watch = None;
         running.watch = Some(Watch::start(&plan.groups, &self.resolver, &self.metrics));
-        running.since_unix = clock::unix_seconds();
-        self.metrics.control().plan_loaded(plan.generation, running.since_unix);
+        running.since = Stamp::now();
+        self.metrics.control().plan_loaded(plan.generation, clock::unix_seconds());
         for group in &before.groups {
             let successor = plan.group_named(group.name()).map(Arc::as_ref);
             Group::retire(group, successor);

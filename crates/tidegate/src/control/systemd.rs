@@ -1,4 +1,4 @@
-//! Telling systemd how the service stands (sd_notify(3)).
+//! Telling systemd how the service stands (`sd_notify(3)`).
 
 use std::env;
 use std::ffi::OsStr;

@@ -11,6 +11,7 @@ pub(crate) mod logs;
 mod obstacle;
 pub(crate) mod sockets;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,9 +23,10 @@ use tidegate_proxy::upstream::{Resolver, dns};
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{self, Metrics};
 
+use crate::admin::Door;
 use crate::config::diagnostic::{Diagnostics, Severity};
 use crate::config::{self, Loaded, Outside, environment};
-use crate::control::{self, Gate, Running};
+use crate::control::{self, Gate, Phase, Running};
 use crew::Crew;
 use logs::Logs;
 pub(crate) use obstacle::Obstacle;
@@ -42,18 +44,26 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
     tell(&warnings);
     limits::warn_of_few_files(open_files, &settings.process);
 
-    let metrics = Arc::new(Metrics::new(metrics::Settings::default(), clock::unix_seconds()));
+    let bounds =
+        metrics::Settings { version: env!("CARGO_PKG_VERSION"), ..metrics::Settings::default() };
+    let metrics = Arc::new(Metrics::new(bounds, clock::unix_seconds()));
     let logs = Logs::start().map_err(Obstacle::Thread)?;
     let opened = logs.open(&settings.logs, &[], &metrics)?;
     let mut inherited = Inherited::default();
     let workers = settings.process.workers;
     let sockets = sockets::bind(&settings.listeners, workers, &mut inherited)?;
 
+    let door = settings.admin.address.as_ref().map(|address| {
+        Door::bind(address).map_err(|error| Obstacle::Listen { address: address.clone(), error })
+    });
+    let door = door.transpose()?;
+
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .map_err(Obstacle::Thread)?;
     runtime.block_on(async {
+        let door = door.map(Door::open).transpose().map_err(Obstacle::Thread)?;
         let (admin, trusted_proxies) = (settings.admin.clone(), settings.trusted_proxies.clone());
         let plan = Arc::new(Plan::build(settings, None, opened, metrics.labels(), Stamp::now()));
         let resolver = Arc::new(Resolver::system());
@@ -70,9 +80,13 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
             resolver,
             crew: crew.into(),
             running: running.into(),
+            phase: Phase::Serving.into(),
+            history: RefCell::default(),
+            bounds,
+            failed_reload: RefCell::default(),
             changing: tokio::sync::Mutex::default(),
         };
-        control::run(Rc::new(gate), ended).await
+        control::run(Rc::new(gate), door, ended).await
     })
 }
 

@@ -59,7 +59,7 @@ fn complete(
 
 /// `SO_REUSEPORT` would let a second gate share the port with the first, and each would get half of
 /// the connections. A socket without it is refused where somebody listens.
-fn refuse_if_served(address: SocketAddr) -> io::Result<()> {
+pub(crate) fn refuse_if_served(address: SocketAddr) -> io::Result<()> {
     let probe = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         probe.set_only_v6(true)?;

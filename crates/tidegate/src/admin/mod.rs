@@ -1,0 +1,153 @@
+//! The admin listener: status, metrics, and changes while the gate runs.
+//!
+//! HTTP/1 by `hyper` on the control thread, one request to a connection: nobody here is in a hurry,
+//! and nothing here is near the way of a request. Who may ask is [`guard`]'s, what is answered
+//! [`routes`]'s. Every request sees one state of the gate; changes go through the same lock as
+//! reloads.
+
+mod answer;
+mod balance;
+pub(crate) mod client;
+mod guard;
+mod plan;
+mod routes;
+pub(crate) mod servers;
+mod shown;
+mod status;
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tidegate_proxy::settings::Address;
+use tidegate_proxy::worker::accept::Bound;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use guard::Way;
+
+use crate::control::Gate;
+use crate::serve::sockets::refuse_if_served;
+
+/// Connections at once: a few people, a scraper or two, and room for what hangs.
+const CONNECTIONS_MAX: usize = 64;
+/// For a request head.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+/// For a whole exchange; an upgrade takes longest.
+const EXCHANGE_MAX: Duration = Duration::from_secs(90);
+/// How long a process that ends waits for its last answers to be written.
+const FINISH_MAX: Duration = Duration::from_secs(2);
+/// After a failure to accept, which is a lack of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const BACKLOG: u32 = 64;
+
+/// The admin listener, bound.
+pub(crate) struct Door {
+    socket: Bound,
+    listener: Listener,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Door {
+    /// Binds the address. A Unix socket is for this user (and root) only.
+    pub(crate) fn bind(address: &Address) -> io::Result<Bound> {
+        match address {
+            Address::Tcp(tcp) => {
+                refuse_if_served(*tcp)?;
+                Bound::bind(address, BACKLOG)
+            }
+            Address::Unix(_) => {
+                // Set for the moment of binding; nothing else makes files at that time.
+                let before = umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
+                let bound = Bound::bind(address, BACKLOG);
+                umask(before);
+                bound
+            }
+        }
+    }
+
+    /// Opens it. Called within the control thread's runtime.
+    pub(crate) fn open(socket: Bound) -> io::Result<Door> {
+        let handle: OwnedFd = socket.as_fd().try_clone_to_owned()?;
+        let listener = match socket.address() {
+            Address::Tcp(_) => Listener::Tcp(TcpListener::from_std(handle.into())?),
+            Address::Unix(_) => Listener::Unix(UnixListener::from_std(handle.into())?),
+        };
+        Ok(Door { socket, listener })
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
+        Ok(match &self.listener {
+            Listener::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
+            Listener::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+        })
+    }
+
+    /// The socket, for the process that takes over.
+    pub(crate) fn socket(&self) -> &Bound {
+        &self.socket
+    }
+}
+
+/// Serves requests until `close` is told, then finishes those under way.
+pub(crate) async fn serve(gate: Rc<Gate>, door: Rc<Door>, close: Rc<Notify>) {
+    let mut exchanges = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = close.notified() => break,
+            _ = exchanges.join_next(), if !exchanges.is_empty() => {}
+            accepted = door.accept(), if exchanges.len() < CONNECTIONS_MAX => match accepted {
+                Ok(Stream::Tcp(stream)) => {
+                    let stream = TokioIo::new(stream);
+                    exchanges.spawn_local(exchange(Rc::clone(&gate), stream, Way::Network));
+                }
+                Ok(Stream::Unix(stream)) => {
+                    let stream = TokioIo::new(stream);
+                    exchanges.spawn_local(exchange(Rc::clone(&gate), stream, Way::UnixSocket));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept an admin connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(door);
+    let finish = async { while exchanges.join_next().await.is_some() {} };
+    // Whoever has not read an answer by then will not read it from a process that is gone.
+    let _ = tokio::time::timeout(FINISH_MAX, finish).await;
+}
+
+async fn exchange<S>(gate: Rc<Gate>, stream: S, way: Way)
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+{
+    let service = service_fn(move |request| {
+        let gate = Rc::clone(&gate);
+        async move { Ok::<_, std::convert::Infallible>(routes::answer(&gate, request, way).await) }
+    });
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_MAX)
+        .serve_connection(stream, service);
+    // A client that breaks off, or takes too long, is its own affair.
+    let _ = tokio::time::timeout(EXCHANGE_MAX, connection).await;
+}
