@@ -29,12 +29,20 @@ pub(crate) struct Connection {
     reader: BodyReader,
     writer: BodyWriter,
     persist: Persist,
+    thinking: Thinking,
     /// Exchanges begun on it.
     requests: u32,
     /// Keeps the connection counted on its server.
     _counted: OpenConnection,
     bytes_in: u64,
     bytes_out: u64,
+}
+
+/// Whether the server's answer has been waited for yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thinking {
+    Begun,
+    Since,
 }
 
 impl Connection {
@@ -47,6 +55,7 @@ impl Connection {
             reader: BodyReader::new(Body::None, ChunkLimits::default()),
             writer: BodyWriter::None,
             persist: Persist::KeepAlive,
+            thinking: Thinking::Begun,
             requests: 0,
             _counted: counted,
             bytes_in: 0,
@@ -57,6 +66,7 @@ impl Connection {
     /// Begins an exchange: `head` writes the request head, `body` is what follows it.
     pub(crate) fn begin(&mut self, body: Body, head: impl FnOnce(&mut Vec<u8>)) {
         self.requests += 1;
+        self.thinking = Thinking::Begun;
         self.scan.reset();
         self.reader = BodyReader::new(Body::None, ChunkLimits::default());
         self.writer = BodyWriter::new(body);
@@ -109,8 +119,10 @@ impl Connection {
         response: &mut Response,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Body, HeadError>> {
-        if self.input.is_none() {
-            // No buffer is taken while the server is still thinking.
+        if self.input.is_none() && self.thinking == Thinking::Begun {
+            // No buffer is taken while the server is still thinking. Once something has woken us, it
+            // is most likely the response.
+            self.thinking = Thinking::Since;
             match ready!(self.transport.poll_read_ready(cx)) {
                 Ok(()) => {}
                 Err(_) => return Poll::Ready(Err(HeadError::Closed)),
