@@ -95,43 +95,60 @@ impl Known {
     ///
     /// Runs for every field of every message, so it compares with one candidate at most.
     pub fn of(name: &[u8]) -> Known {
-        let (Some(&first), Some(&last)) = (name.first(), name.last()) else { return Known::Other };
-        let candidate = TABLE[slot(SEED, name.len(), first, last, name[late(name.len())])];
-        if eq_ignore_case(name, candidate.name().as_bytes()) { candidate } else { Known::Other }
+        let mut text = [0; KNOWN_BYTES_MAX];
+        let Some(start) = text.get_mut(..name.len()) else { return Known::Other };
+        start.copy_from_slice(name);
+        Known::at(&text, name.len())
+    }
+
+    /// The known name that the first `len` bytes are; what follows them does not count.
+    #[inline]
+    pub(crate) fn at(text: &[u8; KNOWN_BYTES_MAX], len: usize) -> Known {
+        if len == 0 || len > KNOWN_BYTES_MAX {
+            return Known::Other;
+        }
+        let candidate = TABLE[slot(SEED, len, text[0], text[len - 1], text[late(len)])];
+        let name = &SPELLINGS[candidate as usize];
+        let (words, _) = text.as_chunks::<8>();
+        let mut differs = len as u64 ^ u64::from(name.len);
+        for (word, (letters, counts)) in words.iter().zip(name.words) {
+            differs |= (u64::from_le_bytes(*word) ^ letters) & counts;
+        }
+        if differs == 0 { candidate } else { Known::Other }
     }
 }
 
-/// What `eq_ignore_ascii_case` says, eight letters at a time: the standard library's goes letter by
-/// letter below sixteen of them, and nearly all names are shorter.
-fn eq_ignore_case(name: &[u8], other: &[u8]) -> bool {
-    if name.len() != other.len() {
-        return false;
-    }
-    let (Some(name_end), Some(other_end)) = (name.last_chunk::<8>(), other.last_chunk::<8>())
-    else {
-        return name.eq_ignore_ascii_case(other);
-    };
-    let same = |name: &[u8; 8], other: &[u8; 8]| {
-        let (name, other) = (u64::from_ne_bytes(*name), u64::from_ne_bytes(*other));
-        name == other || lower(name) == lower(other)
-    };
-    let (words, _) = name.as_chunks::<8>();
-    let (other_words, _) = other.as_chunks::<8>();
-    // The last eight bytes overlap the last whole word.
-    same(name_end, other_end)
-        && words.iter().zip(other_words).all(|(name, other)| same(name, other))
+/// The longest known name, and some room, so that it is whole words.
+pub(crate) const KNOWN_BYTES_MAX: usize = 24;
+
+/// A known name in words, so that it is compared eight bytes at a time.
+#[derive(Clone, Copy)]
+struct Spelling {
+    len: u8,
+    /// The name's bytes, and the bits of them that count: not the one that makes a letter small,
+    /// and none behind the name's end.
+    words: [(u64, u64); KNOWN_BYTES_MAX / 8],
 }
 
-/// Eight bytes with their capital letters made small, and nothing else changed.
-const fn lower(word: u64) -> u64 {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let ascii = word & !HIGH;
-    // The high bit of each byte: at least `A`, and beyond `Z`.
-    let from_a = ascii + ONES * (0x80 - b'A' as u64);
-    let beyond_z = ascii + ONES * (0x7f - b'Z' as u64);
-    let capital = from_a & !beyond_z & !word & HIGH;
-    word | capital >> 2
+const SPELLINGS: [Spelling; Known::ALL.len() + 1] = spellings();
+
+const fn spellings() -> [Spelling; Known::ALL.len() + 1] {
+    let mut all = [Spelling { len: 0, words: [(0, 0); KNOWN_BYTES_MAX / 8] }; Known::ALL.len() + 1];
+    let mut index = 0;
+    while index < Known::ALL.len() {
+        let name = Known::ALL[index].name().as_bytes();
+        let mut at = 0;
+        while at < name.len() {
+            let counts = if name[at].is_ascii_alphabetic() { 0xdf } else { 0xff };
+            let word = &mut all[index].words[at / 8];
+            word.0 |= (name[at] as u64) << (8 * (at % 8));
+            word.1 |= counts << (8 * (at % 8));
+            at += 1;
+        }
+        all[index].len = name.len().to_le_bytes()[0];
+        index += 1;
+    }
+    all
 }
 
 // A set of known names is the bits of a `u64`.
@@ -217,6 +234,18 @@ pub const fn is_name_byte(byte: u8) -> bool {
     NAME_BYTES[byte as usize]
 }
 
+/// Whether a byte is of the kind that nearly all names are made of: a letter, a digit or `-`.
+#[inline]
+pub(crate) fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+/// Whether a byte may not stand in a value, or only if it is HTAB (RFC 9110, section 5.5).
+#[inline]
+pub(crate) fn is_control(byte: u8) -> bool {
+    byte < b' ' || byte == 0x7f
+}
+
 /// Whether this may be a field's name: a token of at most [`NAME_BYTES_MAX`] bytes.
 pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.iter().all(|&byte| is_name_byte(byte))
@@ -225,7 +254,7 @@ pub fn is_name(name: &[u8]) -> bool {
 /// Whether this may be in a field's value (RFC 9110, section 5.5): no CR, LF or NUL, nor any other
 /// control byte but HTAB. Bytes above 0x7F are opaque and allowed.
 pub fn is_value(value: &[u8]) -> bool {
-    none(value, |byte| (byte < b' ' && byte != b'\t') || byte == 0x7f)
+    none(value, |byte| is_control(byte) && byte != b'\t')
 }
 
 /// Whether no byte is a bad one; without a branch per byte, so that it is done for many at once.
@@ -292,7 +321,7 @@ fn member_end(list: &[u8]) -> usize {
 /// that differs from it only in signs between the words (RFC 3875, section 4.1.18). A name that is
 /// one of ours by that spelling but not by its own is an attempt to say two things at once.
 pub fn look_alike(name: &[u8]) -> Option<Known> {
-    if name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
+    if name.iter().all(|&byte| is_plain(byte)) {
         return None;
     }
     let mut dashed = [b'-'; 32];
@@ -328,17 +357,26 @@ const HOP_BY_HOP: u64 = Known::Connection.bit()
 /// X-Forwarded-For`), drop a credential or unlock a cache. The same goes for whatever else begins
 /// with `X-Forwarded-`.
 pub fn end_to_end(headers: &Headers) -> impl Iterator<Item = FieldRef<'_>> {
-    let nominates = nominates(headers);
-    headers.iter().filter(move |field| match field.known {
+    headers.iter().filter(end_to_end_filter(headers))
+}
+
+/// Which fields [`end_to_end`] passes on.
+pub(crate) fn end_to_end_filter(headers: &Headers) -> impl Fn(&FieldRef<'_>) -> bool {
+    let nominates = headers.has(Known::Connection) && nominates(headers);
+    move |field| match field.known {
         Known::Other => !(nominates && is_nominated(headers, field.name)),
         known => HOP_BY_HOP & known.bit() == 0,
-    })
+    }
 }
 
 /// Whether `Connection` holds an option that could be the name of a field.
 fn nominates(headers: &Headers) -> bool {
+    let is_usual = |value: &[u8]| {
+        value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
+    };
     headers
         .all(Known::Connection)
+        .filter(|value| !is_usual(value))
         .flat_map(tokens)
         .any(|option| Known::of(option) == Known::Other && !option.eq_ignore_ascii_case(b"close"))
 }
@@ -394,14 +432,12 @@ mod tests {
     }
 
     #[test]
-    fn capitals_are_made_small_and_nothing_else() {
-        for byte in 0..=255_u8 {
-            for at in 0..8 {
-                let mut bytes = *b"aZ_@[{\xffA";
-                bytes[at] = byte;
-                let small = u64::from_ne_bytes(bytes.map(|byte| byte.to_ascii_lowercase()));
-                assert_eq!(lower(u64::from_ne_bytes(bytes)), small);
-            }
+    fn what_stands_behind_a_name_does_not_count() {
+        let text = b"Content-Length: 1\r\nHost:";
+        let text = text.first_chunk().unwrap();
+        for len in 0..=KNOWN_BYTES_MAX + 1 {
+            let expected = if len == 14 { Known::ContentLength } else { Known::Other };
+            assert_eq!(Known::at(text, len), expected, "{len}");
         }
     }
 

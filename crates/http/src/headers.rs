@@ -7,7 +7,8 @@
 //! The arena does not judge its content: [`crate::field`] does, and the parsers and the translation
 //! from HTTP/2 call it before a field is added.
 
-use crate::field::Known;
+use crate::field::{self, Known};
+use crate::write;
 use std::ops::Range;
 
 /// The fields of one message, in the order in which they came.
@@ -16,15 +17,36 @@ pub struct Headers {
     text: Vec<u8>,
     fields: Vec<Field>,
     present: u64,
+    names: Names,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Field {
     known: Known,
+    line: Line,
     name_len: u16,
     name_at: u32,
     value_at: u32,
     value_len: u32,
+}
+
+/// What the names of a message's fields are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Letters, digits and `-`.
+    #[default]
+    Plain,
+    /// Other signs, too, or they were there once.
+    Odd,
+}
+
+/// How a field lies in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// As the line that would be written for it: `name: value` and CRLF.
+    AsWritten,
+    /// In any other way.
+    Parts,
 }
 
 /// One field, borrowed from its [`Headers`].
@@ -49,6 +71,7 @@ impl Headers {
         self.text.clear();
         self.fields.clear();
         self.present = 0;
+        self.names = Names::Plain;
     }
 
     /// The number of fields.
@@ -76,42 +99,91 @@ impl Headers {
         self.push_as(known, known.name().as_bytes(), value);
     }
 
-    /// Takes the text of whole field lines, and gives the place at which it lies in the arena.
-    ///
-    /// [`Headers::push_within`] then adds the fields in it without copying each.
-    pub(crate) fn adopt(&mut self, lines: &[u8]) -> usize {
-        let at = self.text.len();
-        self.text.extend_from_slice(lines);
-        at
-    }
-
-    /// Adds a field whose name and value lie in adopted text.
-    pub(crate) fn push_within(&mut self, name: Range<usize>, value: Range<usize>) {
-        let known = Known::of(&self.text[name.clone()]);
+    /// Adds a field that lies in lines which are going to be adopted; the places count from their
+    /// start.
+    pub(crate) fn push_within(
+        &mut self,
+        known: Known,
+        line: Line,
+        name: Range<usize>,
+        value: Range<usize>,
+    ) {
+        let base = self.text.len();
         self.present |= known.bit();
         self.fields.push(Field {
             known,
+            line,
             name_len: name_len(name.len()),
-            name_at: offset(name.start),
-            value_at: offset(value.start),
+            name_at: offset(base + name.start),
+            value_at: offset(base + value.start),
             value_len: offset(value.len()),
         });
     }
 
+    /// Takes the text of field lines whose fields [`Headers::push_within`] has added.
+    pub(crate) fn adopt(&mut self, lines: &[u8]) {
+        self.text.extend_from_slice(lines);
+    }
+
+    /// Remembers that a name holds signs that [`crate::field::is_plain`] does not know.
+    pub(crate) fn note_odd_name(&mut self) {
+        self.names = Names::Odd;
+    }
+
     fn push_as(&mut self, known: Known, name: &[u8], value: &[u8]) {
+        if known == Known::Other && !name.iter().all(|&byte| field::is_plain(byte)) {
+            self.note_odd_name();
+        }
         let name_at = offset(self.text.len());
         self.text.extend_from_slice(name);
         let value_at = offset(self.text.len());
         self.text.extend_from_slice(value);
-        let name_len = u16::try_from(name.len()).unwrap_or(u16::MAX);
         self.present |= known.bit();
         self.fields.push(Field {
             known,
-            name_len,
+            line: Line::Parts,
+            name_len: name_len(name.len()),
             name_at,
             value_at,
             value_len: offset(value.len()),
         });
+    }
+
+    /// The known name that the name of a field here looks like; see [`field::look_alike`]. Costs
+    /// nothing where all names are of letters, digits and `-`.
+    pub fn look_alike(&self) -> Option<Known> {
+        match self.names {
+            Names::Plain => None,
+            Names::Odd => self.iter().find_map(|field| field::look_alike(field.name)),
+        }
+    }
+
+    /// Writes the lines of all fields that `keeps` says, in order.
+    ///
+    /// Lines that came in the very form in which they leave are copied together.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, keeps: impl Fn(&FieldRef<'_>) -> bool) {
+        let mut run = 0..0;
+        for field in &self.fields {
+            let kept = self.field(field);
+            if !keeps(&kept) {
+                continue;
+            }
+            if field.line == Line::Parts {
+                out.extend_from_slice(&self.text[run]);
+                run = 0..0;
+                write::field(out, kept.name, kept.value);
+                continue;
+            }
+            let start = field.name_at as usize;
+            let end = (field.value_at + field.value_len) as usize + b"\r\n".len();
+            if start == run.end {
+                run.end = end;
+            } else {
+                out.extend_from_slice(&self.text[run]);
+                run = start..end;
+            }
+        }
+        out.extend_from_slice(&self.text[run]);
     }
 
     /// Whether a field with this name is there.
@@ -137,11 +209,7 @@ impl Headers {
 
     /// All fields in order.
     pub fn iter(&self) -> impl Iterator<Item = FieldRef<'_>> {
-        self.fields.iter().map(|field| FieldRef {
-            known: field.known,
-            name: self.name(field),
-            value: self.value(field),
-        })
+        self.fields.iter().map(|field| self.field(field))
     }
 
     /// Removes all fields with a well-known name.
@@ -177,8 +245,8 @@ impl Headers {
         self.push_known(known, value);
     }
 
-    fn name(&self, field: &Field) -> &[u8] {
-        name_in(&self.text, field)
+    fn field(&self, field: &Field) -> FieldRef<'_> {
+        FieldRef { known: field.known, name: name_in(&self.text, field), value: self.value(field) }
     }
 
     fn value(&self, field: &Field) -> &[u8] {

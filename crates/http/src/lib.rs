@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block;
 pub mod chunked;
 pub mod date;
 pub mod error;

@@ -5,19 +5,18 @@
 //! [`request`] and [`response`] then take the complete head and are the only judges of it: they do
 //! not rely on the scan.
 //!
-//! The first line is parsed here. The field lines go through `httparse`, which is faster than it is
-//! strict: it ends lines at a bare LF, and says little about what is wrong. So what it accepts is
-//! checked again where it is lenient, and what it refuses is read once more, off the hot path, to
-//! find the reason.
+//! Field lines are read in one pass that knows only right and wrong. What it refuses is read once
+//! more, off the hot path, to find the reason.
 //!
 //! What an accepted message's body is, and whether its connection persists, is decided in
 //! [`crate::framing`]; where it goes, in [`crate::target`].
 
 use crate::error::{FieldError, HostError, RequestError, ResponseError, TargetError};
 use crate::field::{self, Known, NAME_BYTES_MAX};
-use crate::headers::Headers;
+use crate::headers::{Headers, Line};
 use crate::message::{Method, Request, Response, Version};
-use crate::target;
+use crate::{block, target};
+use std::ops::Range;
 
 /// Limits on a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +31,6 @@ pub struct HeadLimits {
 
 /// The longest method that is read; `UPDATEREDIRECTREF` (RFC 4437) is the longest registered.
 pub const METHOD_BYTES_MAX: usize = 32;
-
-/// How many fields fit before memory is taken from the heap to parse them.
-const FIELDS_ON_STACK: usize = 32;
 
 /// What an HTTP/2 client with prior knowledge sends first, up to what looks like the end of a head
 /// (RFC 9113, section 3.4). `SM`, CR, LF, CR, LF follow.
@@ -99,6 +95,46 @@ impl HeadScan {
         Ok(found?)
     }
 
+    /// Reads the request head that `input` begins with as soon as it is there, and gives its length.
+    ///
+    /// Says what [`HeadScan::find_request`] and then [`request`] say. A head that comes all at once,
+    /// as nearly all do, is read without being searched for its end.
+    pub fn read_request(
+        &mut self,
+        input: &[u8],
+        limits: &HeadLimits,
+        out: &mut Request,
+    ) -> Result<Option<usize>, RequestError> {
+        if self.scanned == 0
+            && let Ok(end) = leading_request(input, limits, out)
+            && end <= limits.head_bytes_max
+        {
+            return Ok(Some(end));
+        }
+        let found = self.find_request(input, limits)?;
+        found.map(|end| request(&input[..end], limits, out).map(|()| end)).transpose()
+    }
+
+    /// Reads the response head that `input` begins with as soon as it is there, and gives its
+    /// length.
+    ///
+    /// Says what [`HeadScan::find_response`] and then [`response`] say.
+    pub fn read_response(
+        &mut self,
+        input: &[u8],
+        limits: &HeadLimits,
+        out: &mut Response,
+    ) -> Result<Option<usize>, ResponseError> {
+        if self.scanned == 0
+            && let Ok(end) = leading_response(input, limits, out)
+            && end <= limits.head_bytes_max
+        {
+            return Ok(Some(end));
+        }
+        let found = self.find_response(input, limits)?;
+        found.map(|end| response(&input[..end], limits, out).map(|()| end)).transpose()
+    }
+
     fn judge_request_line(
         &mut self,
         input: &[u8],
@@ -126,9 +162,9 @@ impl HeadScan {
     }
 
     fn advance(&mut self, input: &[u8], limits: &HeadLimits) -> Result<Option<usize>, FieldError> {
-        let fresh = input.get(self.scanned..).unwrap_or_default();
-        for offset in memchr::memchr_iter(b'\n', fresh) {
-            let line_end = self.scanned + offset;
+        let mut from = self.scanned;
+        while let Some(line_end) = block::find(input, from, |byte| byte == b'\n') {
+            from = line_end + 1;
             if line_end == 0 || input[line_end - 1] != b'\r' {
                 return Err(FieldError::BareLf);
             }
@@ -160,18 +196,29 @@ pub fn skip_empty_line(input: &[u8]) -> usize {
 ///
 /// `out` is cleared first. After an error its content means nothing.
 pub fn request(head: &[u8], limits: &HeadLimits, out: &mut Request) -> Result<(), RequestError> {
-    out.clear();
     if head.len() > limits.head_bytes_max {
+        out.clear();
         return Err(FieldError::TooLarge.into());
     }
-    if head == HTTP2_PREFACE_HEAD {
+    let end = leading_request(head, limits, out)?;
+    if end == head.len() { Ok(()) } else { Err(FieldError::Incomplete.into()) }
+}
+
+/// Reads the request head that `input` begins with, and gives its length.
+fn leading_request(
+    input: &[u8],
+    limits: &HeadLimits,
+    out: &mut Request,
+) -> Result<usize, RequestError> {
+    out.clear();
+    if input.starts_with(HTTP2_PREFACE_HEAD) {
         return Err(RequestError::Http2Preface);
     }
-    let (first, section) = split_first_line(head)?;
+    let (first, section) = split_first_line(input)?;
     let line = request_line(first, limits)?;
     out.set_method(line.method);
     out.version = line.version;
-    fields(section, limits.fields_max, &mut out.headers)?;
+    let length = leading_fields(section, limits.fields_max, &mut out.headers)?;
 
     match target::form(line.target)? {
         target::Form::Origin => {
@@ -191,25 +238,36 @@ pub fn request(head: &[u8], limits: &HeadLimits, out: &mut Request) -> Result<()
         }
     }
     connection_options(&out.headers)?;
-    Ok(())
+    Ok(input.len() - section.len() + length)
 }
 
 /// Reads a complete response head, final empty line included, into `out`.
 ///
 /// `out` is cleared first. After an error its content means nothing.
 pub fn response(head: &[u8], limits: &HeadLimits, out: &mut Response) -> Result<(), ResponseError> {
-    out.clear();
     if head.len() > limits.head_bytes_max {
+        out.clear();
         return Err(FieldError::TooLarge.into());
     }
-    let (first, section) = split_first_line(head)?;
+    let end = leading_response(head, limits, out)?;
+    if end == head.len() { Ok(()) } else { Err(FieldError::Incomplete.into()) }
+}
+
+/// Reads the response head that `input` begins with, and gives its length.
+fn leading_response(
+    input: &[u8],
+    limits: &HeadLimits,
+    out: &mut Response,
+) -> Result<usize, ResponseError> {
+    out.clear();
+    let (first, section) = split_first_line(input)?;
     let line = status_line(first)?;
     out.version = line.version;
     out.status = line.status;
     out.reason.extend_from_slice(line.reason);
-    fields(section, limits.fields_max, &mut out.headers)?;
+    let length = leading_fields(section, limits.fields_max, &mut out.headers)?;
     connection_options(&out.headers)?;
-    Ok(())
+    Ok(input.len() - section.len() + length)
 }
 
 /// Parts a head behind its first line; the first line comes without its CRLF.
@@ -363,49 +421,91 @@ pub(crate) fn fields(
     fields_max: usize,
     out: &mut Headers,
 ) -> Result<(), FieldError> {
-    let mut few = [httparse::EMPTY_HEADER; FIELDS_ON_STACK];
-    let mut many;
-    let parsed = match httparse::parse_headers(section, &mut few) {
-        Err(httparse::Error::TooManyHeaders) => {
-            // Each field has a line, and so has the end.
-            let lines = memchr::memchr_iter(b'\n', section).count();
-            if lines > fields_max.saturating_add(1) {
-                return Err(FieldError::TooMany);
-            }
-            many = vec![httparse::EMPTY_HEADER; lines];
-            httparse::parse_headers(section, &mut many)
-        }
-        parsed => parsed,
-    };
-    let lines = match parsed {
-        Ok(httparse::Status::Complete((length, lines))) if length == section.len() => lines,
-        Ok(_) => return Err(FieldError::Incomplete),
-        Err(_) => return Err(why_refused(section)),
-    };
-    if lines.len() > fields_max {
-        return Err(FieldError::TooMany);
-    }
-    let base = section.as_ptr().addr();
-    let adopted_at = out.adopt(section);
-    for (index, line) in lines.iter().enumerate() {
-        let name_at = line.name.as_ptr().addr() - base;
-        // httparse ends a line at a bare LF, too; each name but the first stands behind a line's
-        // end, so what precedes the names tells.
-        if index > 0 && !section[..name_at].ends_with(b"\r\n") {
-            return Err(FieldError::BareLf);
-        }
-        if line.name.len() > NAME_BYTES_MAX {
-            return Err(FieldError::NameTooLong);
-        }
-        let name_at = adopted_at + name_at;
-        let value_at = adopted_at + line.value.as_ptr().addr() - base;
-        out.push_within(name_at..name_at + line.name.len(), value_at..value_at + line.value.len());
-    }
-    let end: &[u8] = if lines.is_empty() { b"\r\n" } else { b"\r\n\r\n" };
-    if section.ends_with(end) { Ok(()) } else { Err(FieldError::BareLf) }
+    let end = leading_fields(section, fields_max, out)?;
+    if end == section.len() { Ok(()) } else { Err(FieldError::Incomplete) }
 }
 
-/// Why `httparse` refuses these lines. Off the hot path.
+/// Reads field lines up to the first empty line, and gives the place behind that.
+fn leading_fields(
+    section: &[u8],
+    fields_max: usize,
+    out: &mut Headers,
+) -> Result<usize, FieldError> {
+    let mut at = 0;
+    loop {
+        if starts_with_line_end(section, at) {
+            at += LINE_END.len();
+            out.adopt(&section[..at]);
+            return Ok(at);
+        }
+        let next = field_line(section, at, out).filter(|_| out.len() <= fields_max);
+        let Some(next) = next else {
+            // Nothing has been adopted, so no field may point there.
+            let read = out.len();
+            out.clear();
+            let too_many = read > fields_max;
+            return Err(if too_many { FieldError::TooMany } else { why_refused(section) });
+        };
+        at = next;
+    }
+}
+
+const LINE_END: [u8; 2] = *b"\r\n";
+
+fn starts_with_line_end(text: &[u8], at: usize) -> bool {
+    text.get(at..at + LINE_END.len()).is_some_and(|start| start == LINE_END)
+}
+
+/// Reads one field line and gives the place behind it; `None` if it is not as it should be.
+#[inline]
+fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
+    let colon = block::find(section, at, |byte| byte == b':')?;
+    let name = &section[at..colon];
+    let known = match section[at..].first_chunk() {
+        Some(start) => Known::at(start, name.len()),
+        None => Known::of(name),
+    };
+    // A known name is a name.
+    if known == Known::Other
+        && block::find(section, at, |byte| !field::is_plain(byte)) != Some(colon)
+    {
+        if !field::is_name(name) {
+            return None;
+        }
+        out.note_odd_name();
+    }
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let mut end = block::find(section, colon + 1, field::is_control)?;
+    while section[end] == b'\t' {
+        end = block::find(section, end + 1, field::is_control)?;
+    }
+    if !starts_with_line_end(section, end) {
+        return None;
+    }
+    let value = trimmed(section, colon + 1, end);
+    let line = if value == (colon + 2..end) && section[colon + 1] == b' ' {
+        Line::AsWritten
+    } else {
+        Line::Parts
+    };
+    out.push_within(known, line, at..colon, value);
+    Some(end + LINE_END.len())
+}
+
+/// Where a value lies without the white space around it.
+fn trimmed(section: &[u8], mut start: usize, mut end: usize) -> Range<usize> {
+    while start < end && matches!(section[start], b' ' | b'\t') {
+        start += 1;
+    }
+    while start < end && matches!(section[end - 1], b' ' | b'\t') {
+        end -= 1;
+    }
+    start..end
+}
+
+/// Why lines are refused. Off the hot path.
 #[cold]
 fn why_refused(section: &[u8]) -> FieldError {
     let mut rest = section;
@@ -437,6 +537,7 @@ fn judge_field_line(line: &[u8], first: bool) -> Result<(), FieldError> {
     let (name, value) = (&line[..colon], &line[colon + 1..]);
     match name {
         [] => Err(FieldError::NameEmpty),
+        _ if name.len() > NAME_BYTES_MAX => Err(FieldError::NameTooLong),
         [.., b' ' | b'\t'] => Err(FieldError::SpaceBeforeColon),
         _ if !field::is_name(name) => Err(FieldError::Name),
         _ if !field::is_value(value) => Err(FieldError::Value),

@@ -4,7 +4,8 @@
 //! leaves has one meaning. The caller vouches that names and values have passed [`crate::field`],
 //! as everything that was parsed has; debug builds check it.
 
-use crate::field;
+use crate::field::{self, Known};
+use crate::headers::Headers;
 
 /// Writes `method target HTTP/1.1` and CRLF.
 pub fn request_line(out: &mut Vec<u8>, method: &[u8], target: &[u8]) {
@@ -38,6 +39,13 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+/// Writes the lines of all fields that are for the other side (see [`field::end_to_end`]) and that
+/// `keeps` says.
+pub fn end_to_end(out: &mut Vec<u8>, headers: &Headers, keeps: impl Fn(Known) -> bool) {
+    let passes = field::end_to_end_filter(headers);
+    headers.write(out, |field| passes(field) && keeps(field.known));
 }
 
 /// Writes `Content-Length`.
