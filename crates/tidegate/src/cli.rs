@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Take the configuration anew, all of it or nothing.
     Reload(Admin),
+    /// Hand over to a new process of the installed program, without losing a request.
+    Upgrade(Upgrade),
     /// Tell how the running gate is doing, worst first.
     Status(Status),
     /// Drain, add and remove servers of the running gate.
@@ -88,6 +90,9 @@ pub(crate) struct Serve {
     /// The configuration.
     #[arg(default_value = DEFAULT_PATH)]
     pub(crate) file: PathBuf,
+    /// Take over from the process whose socket is the standard input; `tidegate upgrade` does this.
+    #[arg(long, hide = true)]
+    pub(crate) take_over: bool,
 }
 
 /// Which running gate is meant.
@@ -100,6 +105,16 @@ pub(crate) struct Admin {
     /// taken from TIDEGATE_ADMIN_TOKEN.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
+}
+
+/// `tidegate upgrade`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Upgrade {
+    /// Another program than the one the gate was started from.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) binary: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
 }
 
 /// `tidegate status`.

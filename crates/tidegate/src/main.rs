@@ -8,6 +8,7 @@ mod commands;
 mod config;
 mod control;
 mod serve;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         cli::Command::Explain(arguments) => commands::explain::run(&arguments),
         cli::Command::Serve(arguments) => commands::serve::run(&arguments),
         cli::Command::Reload(arguments) => commands::reload::run(&arguments),
+        cli::Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
         cli::Command::Status(arguments) => commands::status::run(&arguments),
         cli::Command::Server(arguments) => commands::server::run(&arguments),
     }

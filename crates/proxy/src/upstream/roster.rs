@@ -19,7 +19,7 @@ use tidegate_telemetry::metrics::Labels;
 use super::group::Group;
 use super::members::{Member, Members};
 use super::server::Server;
-use super::standing::Admin;
+use super::standing::{Admin, Health};
 use crate::settings::{self, Endpoint, PeerAddress};
 
 /// Who is to be in a group.
@@ -179,6 +179,16 @@ impl Group {
     pub fn undrain(&self, name: &str) -> Result<(), RosterError> {
         self.member(name)?.server.set_admin(Admin::Serving);
         tracing::info!(group = self.name(), server = name, "server serves again");
+        Ok(())
+    }
+
+    /// Takes it from the process before this one that checks found a server down. Where nothing
+    /// checks, nobody would find it up again, and it stays as it is.
+    pub fn presume_down(&self, name: &str, now: Stamp) -> Result<(), RosterError> {
+        let member = self.member(name)?;
+        if self.settings().health.is_some() {
+            member.server.set_health(Health::Down, now);
+        }
         Ok(())
     }
 

@@ -9,7 +9,6 @@ pub mod buffers;
 pub mod wheel;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -92,7 +91,8 @@ struct Inner {
     exchanges: RefCell<Vec<Box<Exchange>>>,
     connections: Cell<usize>,
     wall: Cell<Wall>,
-    listening: RefCell<HashMap<Address, AbortHandle>>,
+    /// More than one of an address where a process before this one had more workers.
+    listening: RefCell<Vec<(Address, AbortHandle)>>,
 }
 
 /// The plan a worker serves under, with what it keeps for itself of each group.
@@ -236,7 +236,7 @@ impl Worker {
 
     fn adopt(&self, plan: &Arc<Plan>, listeners: Vec<Bound>) {
         *self.0.active.borrow_mut() = Rc::new(Active::new(Arc::clone(plan), self.0.id));
-        self.0.listening.borrow_mut().retain(|address, task| {
+        self.0.listening.borrow_mut().retain(|(address, task)| {
             let stays = plan.listeners.iter().any(|listener| listener.address == *address);
             if !stays {
                 task.abort();
@@ -250,12 +250,12 @@ impl Worker {
         for bound in listeners {
             let address = bound.address().clone();
             let task = tokio::task::spawn_local(accept::run(self.clone(), bound));
-            self.0.listening.borrow_mut().insert(address, task.abort_handle());
+            self.0.listening.borrow_mut().push((address, task.abort_handle()));
         }
     }
 
     async fn drain(&self, time: Duration) {
-        self.0.listening.borrow_mut().drain().for_each(|(_, task)| task.abort());
+        self.0.listening.borrow_mut().drain(..).for_each(|(_, task)| task.abort());
         self.0.wheel.drain();
         let end = Stamp::now() + time;
         while self.0.connections.get() > 0 && Stamp::now() < end {

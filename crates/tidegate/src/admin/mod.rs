@@ -49,13 +49,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const BACKLOG: u32 = 64;
 
 /// The admin listener, bound.
-pub(crate) struct Door {
-    socket: Bound,
-    listener: Listener,
-}
-
-enum Listener {
+pub(crate) enum Door {
+    /// On a TCP address.
     Tcp(TcpListener),
+    /// On a Unix socket.
     Unix(UnixListener),
 }
 
@@ -83,30 +80,24 @@ impl Door {
     }
 
     /// Opens it. Called within the control thread's runtime.
-    pub(crate) fn open(socket: Bound) -> io::Result<Door> {
+    pub(crate) fn open(socket: &Bound) -> io::Result<Door> {
         let handle: OwnedFd = socket.as_fd().try_clone_to_owned()?;
-        let listener = match socket.address() {
-            Address::Tcp(_) => Listener::Tcp(TcpListener::from_std(handle.into())?),
-            Address::Unix(_) => Listener::Unix(UnixListener::from_std(handle.into())?),
-        };
-        Ok(Door { socket, listener })
-    }
-
-    async fn accept(&self) -> io::Result<Stream> {
-        Ok(match &self.listener {
-            Listener::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
-            Listener::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+        Ok(match socket.address() {
+            Address::Tcp(_) => Door::Tcp(TcpListener::from_std(handle.into())?),
+            Address::Unix(_) => Door::Unix(UnixListener::from_std(handle.into())?),
         })
     }
 
-    /// The socket, for the process that takes over.
-    pub(crate) fn socket(&self) -> &Bound {
-        &self.socket
+    async fn accept(&self) -> io::Result<Stream> {
+        Ok(match self {
+            Door::Tcp(listener) => Stream::Tcp(listener.accept().await?.0),
+            Door::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+        })
     }
 }
 
 /// Serves requests until `close` is told, then finishes those under way.
-pub(crate) async fn serve(gate: Rc<Gate>, door: Rc<Door>, close: Rc<Notify>) {
+pub(crate) async fn serve(gate: Rc<Gate>, door: Door, close: Rc<Notify>) {
     let mut exchanges = JoinSet::new();
     loop {
         tokio::select! {

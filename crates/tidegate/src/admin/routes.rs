@@ -1,6 +1,7 @@
 //! From a request to its answer.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use hyper::header::{ACCEPT, ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
@@ -15,6 +16,7 @@ use super::{balance, plan, status};
 use crate::config::render::{self, Colour};
 use crate::control::{Gate, Phase};
 use crate::serve::Obstacle;
+use crate::upgrade::Successor;
 
 const INDEX: &str = "\
 GET  /status       how the gate is doing, worst first
@@ -57,6 +59,10 @@ pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, way: Way) -> Sen
             return sent(StatusCode::OK, format.content_type(), gate.metrics.exposition(format));
         }
         ["reload"] if post => reload(gate).await,
+        ["upgrade"] if post => match binary_named(request.uri().query(), way, token.as_deref()) {
+            Ok(binary) => upgrade(gate, binary).await,
+            Err(refusal) => refusal,
+        },
         ["groups", group, "servers", server, ref rest @ ..] if !get => {
             let (Some(group), Some(server)) = (decoded(group), decoded(server)) else {
                 let reason = "a name in the path is not UTF-8";
@@ -127,20 +133,58 @@ async fn reload(gate: &Gate) -> Answer {
 /// The running plan stays, and that is said, too.
 fn refused(gate: &Gate, obstacle: &Obstacle) -> Answer {
     let generation = gate.running.borrow().plan.generation;
-    let (mut text, diagnostics) = match obstacle {
-        Obstacle::Configuration { diagnostics, .. } => {
-            (render::text(diagnostics, Colour::Off), render::json(diagnostics))
-        }
-        _ => (String::new(), json!([])),
+    let mut text = obstacle.at_length(Colour::Off);
+    let _ = writeln!(text, "not reloaded: plan {generation} stays in service");
+    let diagnostics = match obstacle {
+        Obstacle::Configuration { diagnostics, .. } => render::json(diagnostics),
+        _ => json!([]),
     };
-    let _ = writeln!(text, "{obstacle}\nnot reloaded: plan {generation} stays in service");
-    Answer::detailed_failure(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        text,
-        json!({
-            "error": obstacle.to_string(),
-            "generation": generation,
-            "diagnostics": diagnostics,
-        }),
-    )
+    let json = json!({
+        "error": obstacle.to_string(),
+        "generation": generation,
+        "diagnostics": diagnostics,
+    });
+    Answer::detailed_failure(StatusCode::UNPROCESSABLE_ENTITY, text, json)
+}
+
+/// Who may name a program may run it as the gate's user. Over TCP without a token that could be
+/// anybody on this machine.
+fn binary_named(
+    query: Option<&str>,
+    way: Way,
+    token: Option<&str>,
+) -> Result<Option<PathBuf>, Answer> {
+    let mut parameters = query.unwrap_or_default().split('&');
+    let Some(binary) = parameters.find_map(|parameter| parameter.strip_prefix("binary=")) else {
+        return Ok(None);
+    };
+    if way == Way::Network && token.is_none() {
+        return Err(Answer::failure(
+            StatusCode::FORBIDDEN,
+            "naming the program wants an admin listener on a Unix socket, or a token",
+        ));
+    }
+    let path = decoded(binary).map(PathBuf::from).filter(|path| path.is_absolute());
+    path.map(Some).ok_or_else(|| {
+        Answer::failure(StatusCode::BAD_REQUEST, "`binary` must be an absolute path")
+    })
+}
+
+async fn upgrade(gate: &Gate, binary: Option<PathBuf>) -> Answer {
+    match gate.upgrade(binary).await {
+        Ok(Successor { pid, binary }) => {
+            let binary = binary.display();
+            Answer::ok(
+                format!(
+                    "upgraded: process {pid} serves ({binary}), this one finishes its requests\n"
+                ),
+                json!({ "pid": pid, "binary": binary.to_string() }),
+            )
+        }
+        Err(failed) => Answer::detailed_failure(
+            StatusCode::CONFLICT,
+            format!("{failed}\nnot upgraded: this process goes on\n"),
+            json!({ "error": failed.to_string() }),
+        ),
+    }
 }

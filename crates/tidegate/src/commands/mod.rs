@@ -9,3 +9,4 @@ pub(crate) mod serve;
 pub(crate) mod server;
 pub(crate) mod status;
 pub(crate) mod terminal;
+pub(crate) mod upgrade;

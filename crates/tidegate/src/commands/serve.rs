@@ -4,14 +4,11 @@ use std::process::ExitCode;
 
 use super::terminal;
 use crate::cli;
-use crate::config::render;
-use crate::serve::{self, Obstacle};
+use crate::serve::{self, Start};
 
 pub(crate) fn run(arguments: &cli::Serve) -> ExitCode {
-    let Err(obstacle) = serve::run(&arguments.file) else { return ExitCode::SUCCESS };
-    if let Obstacle::Configuration { diagnostics, .. } = &obstacle {
-        terminal::print_error(&render::text(diagnostics, terminal::colour_of_stderr()));
-    }
-    terminal::print_error(&format!("tidegate: {obstacle}\n"));
+    let start = if arguments.take_over { Start::TakeOver } else { Start::Fresh };
+    let Err(obstacle) = serve::run(&arguments.file, start) else { return ExitCode::SUCCESS };
+    terminal::print_error(&obstacle.at_length(terminal::colour_of_stderr()));
     ExitCode::FAILURE
 }

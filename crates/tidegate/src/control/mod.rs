@@ -6,6 +6,7 @@
 //! [`Gate::changing`].
 
 mod certificates;
+mod handover;
 pub(crate) mod history;
 pub(crate) mod reload;
 mod systemd;
@@ -18,9 +19,10 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use tidegate_proxy::plan::Plan;
-use tidegate_proxy::settings::Admin;
+use tidegate_proxy::settings::{Address, Admin};
 use tidegate_proxy::tls::TicketKeys;
 use tidegate_proxy::upstream::{Resolver, Watch};
+use tidegate_proxy::worker::accept::Bound;
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{self, Metrics};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -34,6 +36,7 @@ use crate::serve::Obstacle;
 use crate::serve::crew::{Crew, Ended, Why};
 use crate::serve::logs::Logs;
 use crate::serve::sockets;
+use crate::upgrade::Predecessor;
 
 /// So many failures of workers within [`FAILURES_WITHIN`] end the process: something is wrong that a
 /// new thread does not mend, and whoever watches the process may do better.
@@ -69,6 +72,10 @@ pub(crate) struct Gate {
     pub(crate) bounds: metrics::Settings,
     /// The last reload, if it was refused.
     pub(crate) failed_reload: RefCell<Option<FailedReload>>,
+    /// A handle on the admin listener's socket, for the process that takes over.
+    pub(crate) admin: RefCell<Option<Bound>>,
+    /// Told when another process has taken over.
+    pub(crate) leave: Notify,
     /// Held by whoever changes the gate: a reload, an upgrade, the operator.
     pub(crate) changing: tokio::sync::Mutex<()>,
 }
@@ -162,6 +169,7 @@ impl Signals {
 pub(crate) async fn run(
     gate: Rc<Gate>,
     door: Option<Door>,
+    predecessor: Option<Rc<Predecessor>>,
     mut ended: mpsc::Receiver<Ended>,
 ) -> Result<(), Obstacle> {
     let mut signals = Signals::new().map_err(Obstacle::Thread)?;
@@ -176,7 +184,10 @@ pub(crate) async fn run(
         groups = plan.groups.len(),
         "serving"
     );
-    systemd::notify("READY=1");
+    match predecessor {
+        Some(predecessor) => predecessor.tell_ready().map_err(Obstacle::Predecessor)?,
+        None => systemd::notify("READY=1"),
+    }
     tokio::task::spawn_local(certificates::watch(Rc::clone(&gate)));
     tokio::task::spawn_local(history::keep(Rc::clone(&gate)));
     let admin = Administration::begin(&gate, door);
@@ -200,6 +211,10 @@ pub(crate) async fn run(
                     gate.logs.reopen();
                 }
             },
+            () = gate.leave.notified() => {
+                leave(&gate, admin, &mut ended, &mut signals).await;
+                return Ok(());
+            }
             Some(end) = ended.recv() => replace(&gate, &end, &mut failures)?,
         }
     }
@@ -208,7 +223,7 @@ pub(crate) async fn run(
 /// The admin listener at work. It answers until the last request is done: a drain is when people
 /// want to know most.
 struct Administration {
-    door: Option<Rc<Door>>,
+    address: Option<Address>,
     close: Rc<Notify>,
     task: Option<JoinHandle<()>>,
 }
@@ -216,25 +231,21 @@ struct Administration {
 impl Administration {
     fn begin(gate: &Rc<Gate>, door: Option<Door>) -> Administration {
         let close = Rc::new(Notify::new());
-        let door = door.map(Rc::new);
-        let task = door.as_ref().map(|door| {
-            let (gate, door) = (Rc::clone(gate), Rc::clone(door));
-            tokio::task::spawn_local(admin::serve(gate, door, Rc::clone(&close)))
+        let address = gate.admin.borrow().as_ref().map(|socket| socket.address().clone());
+        let task = door.map(|door| {
+            tokio::task::spawn_local(admin::serve(Rc::clone(gate), door, Rc::clone(&close)))
         });
-        Administration { door, close, task }
+        Administration { address, close, task }
     }
 
     /// Closes it, and removes its socket's file.
     async fn end(self) {
-        if let Some(door) = &self.door {
-            sockets::remove_file(door.socket().address());
-        }
+        self.address.iter().for_each(sockets::remove_file);
         self.leave().await;
     }
 
     /// Closes it; the file is another process's now.
     async fn leave(self) {
-        drop(self.door);
         self.close.notify_one();
         if let Some(task) = self.task {
             // It ends by itself, and a panic in it has been told of.
@@ -268,7 +279,29 @@ async fn stop(gate: &Gate, ended: &mut mpsc::Receiver<Ended>, signals: &mut Sign
     let time = gate.running.borrow().plan.process.drain_timeout;
     let addresses = gate.crew.borrow_mut().drain(time);
     addresses.iter().for_each(sockets::remove_file);
-    finish(gate, ended, signals, time).await;
+    finish(gate, ended, signals, time, Stops::Asked).await;
+}
+
+/// Lets another process serve, and finishes what is there.
+async fn leave(
+    gate: &Gate,
+    admin: Administration,
+    ended: &mut mpsc::Receiver<Ended>,
+    signals: &mut Signals,
+) {
+    let time = gate.running.borrow().plan.process.drain_timeout;
+    gate.crew.borrow_mut().drain(time);
+    *gate.admin.borrow_mut() = None;
+    admin.leave().await;
+    finish(gate, ended, signals, time, Stops::NotAsked).await;
+}
+
+/// Whether somebody has asked the process to stop. The first time it finishes what it has, the
+/// second time it ends at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stops {
+    NotAsked,
+    Asked,
 }
 
 /// Waits for all workers to end, or for the operator's patience to.
@@ -277,6 +310,7 @@ async fn finish(
     ended: &mut mpsc::Receiver<Ended>,
     signals: &mut Signals,
     time: Duration,
+    mut stops: Stops,
 ) {
     let mut working = gate.crew.borrow().len();
     let deadline = tokio::time::sleep(time + DRAIN_GRACE);
@@ -284,10 +318,15 @@ async fn finish(
     while working > 0 {
         tokio::select! {
             Some(_) = ended.recv() => working -= 1,
-            asked = signals.next() => if asked == Asked::Stop {
-                let connections = gate.crew.borrow().connections();
-                tracing::warn!(connections, "stopping at once: connections are cut");
-                break;
+            asked = signals.next() => match (asked, stops) {
+                (Asked::Stop, Stops::NotAsked) => stops = Stops::Asked,
+                (Asked::Stop, Stops::Asked) => {
+                    let connections = gate.crew.borrow().connections();
+                    tracing::warn!(connections, "stopping at once: connections are cut");
+                    break;
+                }
+                (Asked::Reload, _) => tracing::warn!("not reloaded: this process is draining"),
+                (Asked::ReopenLogs, _) => gate.logs.reopen(),
             },
             () = &mut deadline => {
                 tracing::error!(workers = working, "workers have not ended in time");

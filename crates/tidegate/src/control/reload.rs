@@ -12,7 +12,7 @@ use tidegate_proxy::settings::{Listener, Settings};
 use tidegate_proxy::upstream::{Group, Watch, dns};
 use tidegate_telemetry::clock::{self, Stamp};
 
-use super::{FailedReload, Gate, systemd};
+use super::{FailedReload, Gate, Phase, systemd};
 use crate::config::Loaded;
 use crate::config::diagnostic::Diagnostics;
 use crate::config::render;
@@ -70,6 +70,9 @@ impl Gate {
     /// Reads the configuration and puts it into service, or says what is in the way.
     pub(crate) async fn reload(&self) -> Result<Reloaded, Obstacle> {
         let _changing = self.changing.lock().await;
+        if self.phase.get() == Phase::Draining {
+            return Err(Obstacle::Leaving);
+        }
         systemd::notify_reloading();
         let result = self.take_configuration().await;
         systemd::notify("READY=1");

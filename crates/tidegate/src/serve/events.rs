@@ -87,7 +87,10 @@ fn line(event: &Event<'_>, style: Style, unix_millis: u64) -> String {
     // Writing to a string cannot fail.
     let _ = match style {
         Style::Journal => write!(line, "<{}>", priority(level)),
-        Style::Timed => write!(line, "{} {level:<5} ", Utc(unix_millis)),
+        Style::Timed => {
+            // At an upgrade two processes write here.
+            write!(line, "{} {level:<5} [{}] ", Utc(unix_millis), std::process::id())
+        }
     };
     let _ = write!(Escaped(&mut line), "{}", fields.message);
     line.push_str(&fields.rest);

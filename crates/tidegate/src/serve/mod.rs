@@ -18,28 +18,55 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_proxy::plan::Plan;
+use tidegate_proxy::settings::Admin;
 use tidegate_proxy::tls::TicketKeys;
 use tidegate_proxy::upstream::{Resolver, dns};
+use tidegate_proxy::worker::accept::Bound;
 use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{self, Metrics};
 
 use crate::admin::Door;
 use crate::config::diagnostic::{Diagnostics, Severity};
+use crate::config::render::Colour;
 use crate::config::{self, Loaded, Outside, environment};
 use crate::control::{self, Gate, Phase, Running};
+use crate::upgrade::{Inheritance, Predecessor};
 use crew::Crew;
 use logs::Logs;
 pub(crate) use obstacle::Obstacle;
-use sockets::Inherited;
 
 /// How long a start waits for DNS. Who has not answered by then is asked again while serving.
 pub(crate) const RESOLVE_MAX: Duration = Duration::from_secs(5);
 
+/// How the process begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// By itself.
+    Fresh,
+    /// In the place of the process that started it.
+    TakeOver,
+}
+
 /// Serves until it is told to stop.
-pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
+pub(crate) fn run(file: &Path, start: Start) -> Result<(), Obstacle> {
     events::install();
+    if start == Start::Fresh {
+        return begin(file, None, Inheritance::default());
+    }
+    let (predecessor, inheritance) = Predecessor::meet().map_err(Obstacle::Predecessor)?;
+    let predecessor = Rc::new(predecessor);
+    begin(file, Some(Rc::clone(&predecessor)), inheritance)
+        .inspect_err(|obstacle| predecessor.tell_refusal(&obstacle.at_length(Colour::Off)))
+}
+
+fn begin(
+    file: &Path,
+    predecessor: Option<Rc<Predecessor>>,
+    mut inheritance: Inheritance,
+) -> Result<(), Obstacle> {
     let open_files = limits::raise_open_files();
     let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
+    inheritance.give_ticket_keys(&tickets);
     let Loaded { settings, warnings, .. } = load(file, &tickets)?;
     tell(&warnings);
     limits::warn_of_few_files(open_files, &settings.process);
@@ -49,28 +76,25 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
     let metrics = Arc::new(Metrics::new(bounds, clock::unix_seconds()));
     let logs = Logs::start().map_err(Obstacle::Thread)?;
     let opened = logs.open(&settings.logs, &[], &metrics)?;
-    let mut inherited = Inherited::default();
     let workers = settings.process.workers;
-    let sockets = sockets::bind(&settings.listeners, workers, &mut inherited)?;
-
-    let door = settings.admin.address.as_ref().map(|address| {
-        Door::bind(address).map_err(|error| Obstacle::Listen { address: address.clone(), error })
-    });
-    let door = door.transpose()?;
+    let sockets = sockets::bind(&settings.listeners, workers, &mut inheritance.sockets)?;
+    let admin = bind_admin(&settings.admin, inheritance.admin.take())?;
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .map_err(Obstacle::Thread)?;
     runtime.block_on(async {
-        let door = door.map(Door::open).transpose().map_err(Obstacle::Thread)?;
-        let (admin, trusted_proxies) = (settings.admin.clone(), settings.trusted_proxies.clone());
+        let door = admin.as_ref().map(Door::open).transpose().map_err(Obstacle::Thread)?;
+        let (settings_of_admin, trusted_proxies) =
+            (settings.admin.clone(), settings.trusted_proxies.clone());
         let plan = Arc::new(Plan::build(settings, None, opened, metrics.labels(), Stamp::now()));
         let resolver = Arc::new(Resolver::system());
         tell_unresolved(&dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await);
+        inheritance.give_knowledge_of_servers(&plan);
         let (crew, ended) =
             Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
-        let running = Running::new(plan, admin, trusted_proxies, &resolver, &metrics);
+        let running = Running::new(plan, settings_of_admin, trusted_proxies, &resolver, &metrics);
         let gate = Gate {
             file: file.to_owned(),
             started: Stamp::now(),
@@ -84,10 +108,22 @@ pub(crate) fn run(file: &Path) -> Result<(), Obstacle> {
             history: RefCell::default(),
             bounds,
             failed_reload: RefCell::default(),
+            admin: admin.into(),
+            leave: tokio::sync::Notify::new(),
             changing: tokio::sync::Mutex::default(),
         };
-        control::run(Rc::new(gate), door, ended).await
+        control::run(Rc::new(gate), door, predecessor, ended).await
     })
+}
+
+fn bind_admin(admin: &Admin, inherited: Option<Bound>) -> Result<Option<Bound>, Obstacle> {
+    let Some(address) = &admin.address else { return Ok(None) };
+    match inherited {
+        Some(socket) if socket.address() == address => Ok(Some(socket)),
+        Some(_) | None => Door::bind(address)
+            .map(Some)
+            .map_err(|error| Obstacle::Listen { address: address.clone(), error }),
+    }
 }
 
 /// Reads a configuration, or says all that is wrong with it.

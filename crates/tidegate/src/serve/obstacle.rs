@@ -9,7 +9,7 @@ use tidegate_proxy::tls::TlsError;
 
 use super::sockets::Shown;
 use crate::config::diagnostic::Diagnostics;
-use crate::config::render;
+use crate::config::render::{self, Colour};
 
 /// Why the gate does not start, or why a new plan does not go into service.
 #[derive(Debug)]
@@ -28,8 +28,22 @@ pub(crate) enum Obstacle {
     WorkerBusy(usize),
     /// Workers fail again and again.
     WorkersFail,
+    /// Another process has taken over; what is asked for is its affair.
+    Leaving,
     /// The process that this one was to follow has gone or sent something else than its sockets.
     Predecessor(io::Error),
+}
+
+impl Obstacle {
+    /// All that can be said about it: every mistake of a configuration with its place.
+    pub(crate) fn at_length(&self, colour: Colour) -> String {
+        match self {
+            Obstacle::Configuration { diagnostics, .. } => {
+                format!("{}{self}\n", render::text(diagnostics, colour))
+            }
+            _ => format!("{self}\n"),
+        }
+    }
 }
 
 impl fmt::Display for Obstacle {
@@ -56,6 +70,7 @@ impl fmt::Display for Obstacle {
             Obstacle::WorkersFail => {
                 formatter.write_str("workers fail again and again; the reasons are above")
             }
+            Obstacle::Leaving => formatter.write_str("this process is draining"),
             Obstacle::Predecessor(error) => {
                 write!(formatter, "the process to take over from hands nothing over: {error}")
             }
