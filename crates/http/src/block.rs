@@ -1,57 +1,120 @@
 //! The search for a byte of some kind, sixteen bytes at a time.
 //!
-//! A block is judged without a branch per byte, which compilers turn into vector instructions, and
-//! only then is the place found. Unlike `memchr` the search is compiled into its caller: field names
-//! and values are so short that a call would cost as much as the search.
+//! Whether a block holds such a byte is asked without a branch per byte, which compilers turn into
+//! vector instructions; where, by arithmetic on words. Unlike `memchr` the search is compiled into
+//! its caller: field names and values are so short that a call would cost as much as the search.
 
 const BLOCK: usize = 16;
 
-/// The place of the first byte at or behind `from` that is sought.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "the predicate has to be known where it runs")]
-pub(crate) fn find(text: &[u8], from: usize, is_sought: impl Fn(u8) -> bool) -> Option<usize> {
+/// A kind of byte that is searched for.
+pub(crate) trait Kind {
+    /// Whether a byte is of this kind.
+    fn has(byte: u8) -> bool;
+
+    /// The highest bit of each byte of a word that is of this kind.
+    fn marks(word: u64) -> u64;
+}
+
+/// The one byte `BYTE`.
+pub(crate) struct Byte<const BYTE: u8>;
+
+/// A control byte, HTAB and DEL among them.
+pub(crate) struct Control;
+
+const ONES: u64 = u64::from_ne_bytes([1; 8]);
+const HIGH: u64 = ONES << 7;
+
+impl<const BYTE: u8> Kind for Byte<BYTE> {
+    #[inline]
+    fn has(byte: u8) -> bool {
+        byte == BYTE
+    }
+
+    #[inline]
+    fn marks(word: u64) -> u64 {
+        // Zero where the byte is, and only there adding to it does not set the highest bit.
+        let differs = word ^ (ONES * u64::from(BYTE));
+        !(((differs & !HIGH) + !HIGH) | differs) & HIGH
+    }
+}
+
+impl Kind for Control {
+    #[inline]
+    fn has(byte: u8) -> bool {
+        byte < b' ' || byte == 0x7f
+    }
+
+    #[inline]
+    fn marks(word: u64) -> u64 {
+        let low = word & !HIGH;
+        let from_space = low + ONES * (0x80 - b' ' as u64);
+        let is_del = low + ONES;
+        (!from_space | is_del) & !word & HIGH
+    }
+}
+
+/// The place of the first byte of a kind at or behind `from`.
+#[inline]
+pub(crate) fn find<K: Kind>(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-        if let Some(offset) = first(block, &is_sought) {
-            return Some(at + offset);
+    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+        if holds::<K>(block) {
+            return Some(at + place(marks::<K>(block)));
         }
         at += BLOCK;
     }
     let rest = text.get(at..)?;
-    let Some(end) = text.last_chunk::<BLOCK>() else {
-        return rest.iter().position(|&byte| is_sought(byte)).map(|offset| at + offset);
+    let Some(end) = text.last_chunk() else {
+        return rest.iter().position(|&byte| K::has(byte)).map(|offset| at + offset);
     };
     // The last block overlaps the one before it; what was looked at already is shifted out.
-    let seen = BLOCK - rest.len();
-    let marks = u128::from_le_bytes(marks(end, &is_sought)).checked_shr(8 * u32_of(seen))?;
-    (marks != 0).then(|| at + marks.trailing_zeros() as usize / 8)
+    let unseen = marks::<K>(end).unbounded_shr(8 * (BLOCK - rest.len()) as u32);
+    (unseen != 0).then(|| at + place(unseen))
 }
 
-fn first(block: &[u8; BLOCK], is_sought: impl Fn(u8) -> bool) -> Option<usize> {
-    let marks = marks(block, is_sought);
-    let (words, _) = marks.as_chunks::<8>();
-    let (low, high) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
-    if low != 0 {
-        Some(low.trailing_zeros() as usize / 8)
-    } else if high != 0 {
-        Some(8 + high.trailing_zeros() as usize / 8)
+#[inline]
+fn holds<K: Kind>(block: &[u8; BLOCK]) -> bool {
+    block.iter().fold(false, |any, &byte| any | K::has(byte))
+}
+
+#[inline]
+fn marks<K: Kind>(block: &[u8; BLOCK]) -> u128 {
+    let word = u128::from_le_bytes(*block);
+    u128::from(K::marks((word >> 64) as u64)) << 64 | u128::from(K::marks(word as u64))
+}
+
+#[inline]
+fn place(marks: u128) -> usize {
+    marks.trailing_zeros() as usize / 8
+}
+
+/// Whether no byte is a bad one.
+#[inline]
+pub(crate) fn none(bytes: &[u8], is_bad: impl Fn(u8) -> bool) -> bool {
+    // Where the pieces are not whole, the last overlaps the one before it.
+    if let Some(end) = bytes.last_chunk::<BLOCK>() {
+        let (blocks, _) = bytes.as_chunks::<BLOCK>();
+        !any(end, &is_bad) && !blocks.iter().any(|block| any(block, &is_bad))
+    } else if let (Some(start), Some(end)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        !any(start, &is_bad) && !any(end, &is_bad)
     } else {
-        None
+        !bytes.iter().any(|&byte| is_bad(byte))
     }
 }
 
-fn marks(block: &[u8; BLOCK], is_sought: impl Fn(u8) -> bool) -> [u8; BLOCK] {
-    block.map(|byte| if is_sought(byte) { 0xff } else { 0 })
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "at most the length of a block")]
-const fn u32_of(seen: usize) -> u32 {
-    seen as u32
+#[inline]
+fn any<const LEN: usize>(bytes: &[u8; LEN], is_bad: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |any, &byte| any | is_bad(byte))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check<K: Kind>(text: &[u8], from: usize) {
+        let expected = (from..text.len()).find(|&at| K::has(text[at]));
+        assert_eq!(find::<K>(text, from), expected, "{text:?} from {from}");
+    }
 
     #[test]
     fn the_first_is_found_wherever_it_stands() {
@@ -62,13 +125,41 @@ mod tests {
                     // One before the start, which does not count, and two from `at` on.
                     for place in [from.wrapping_sub(1), at, at + 5] {
                         if let Some(byte) = text.get_mut(place) {
-                            *byte = b'x';
+                            *byte = b':';
                         }
                     }
-                    let expected = (from..len).find(|&place| text[place] == b'x');
-                    let found = find(&text, from, |byte| byte == b'x');
-                    assert_eq!(found, expected, "{at} of {len} from {from}");
+                    check::<Byte<b':'>>(&text, from);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn each_byte_is_of_its_kind_beside_any_other() {
+        for byte in 0..=255 {
+            for beside in [0, b'\n', b'\n' ^ 1, b':', b':' ^ 1, b' ', 0x7f, 0x80, 0x8a, 0xff] {
+                for at in 0..17 {
+                    let mut text = [beside; 17];
+                    text[at] = byte;
+                    for from in [0, 1, at] {
+                        check::<Byte<b'\n'>>(&text, from);
+                        check::<Byte<b':'>>(&text, from);
+                        check::<Control>(&text, from);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_byte_is_seen_wherever_it_stands() {
+        for len in 0..70 {
+            let mut text = vec![b'a'; len];
+            assert!(none(&text, |byte| byte == b'x'));
+            for at in 0..len {
+                text[at] = b'x';
+                assert!(!none(&text, |byte| byte == b'x'), "{at} of {len}");
+                text[at] = b'a';
             }
         }
     }

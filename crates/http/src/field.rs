@@ -3,6 +3,7 @@
 //! Everything that reads fields from outside, HTTP/1 heads and trailers as well as HTTP/2, asks
 //! [`is_name`] and [`is_value`] before a field gets into [`crate::Headers`].
 
+use crate::block::{self, Control, Kind};
 use crate::headers::{FieldRef, Headers};
 
 macro_rules! known {
@@ -234,18 +235,6 @@ pub const fn is_name_byte(byte: u8) -> bool {
     NAME_BYTES[byte as usize]
 }
 
-/// Whether a byte is of the kind that nearly all names are made of: a letter, a digit or `-`.
-#[inline]
-pub(crate) fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'-'
-}
-
-/// Whether a byte may not stand in a value, or only if it is HTAB (RFC 9110, section 5.5).
-#[inline]
-pub(crate) fn is_control(byte: u8) -> bool {
-    byte < b' ' || byte == 0x7f
-}
-
 /// Whether this may be a field's name: a token of at most [`NAME_BYTES_MAX`] bytes.
 pub fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.iter().all(|&byte| is_name_byte(byte))
@@ -254,14 +243,12 @@ pub fn is_name(name: &[u8]) -> bool {
 /// Whether this may be in a field's value (RFC 9110, section 5.5): no CR, LF or NUL, nor any other
 /// control byte but HTAB. Bytes above 0x7F are opaque and allowed.
 pub fn is_value(value: &[u8]) -> bool {
-    none(value, |byte| is_control(byte) && byte != b'\t')
+    block::none(value, |byte| Control::has(byte) && byte != b'\t')
 }
 
-/// Whether no byte is a bad one; without a branch per byte, so that it is done for many at once.
-pub(crate) fn none(bytes: &[u8], is_bad: impl Fn(u8) -> bool) -> bool {
-    let any = |chunk: &[u8]| chunk.iter().fold(false, |any, &byte| any | is_bad(byte));
-    let (chunks, rest) = bytes.as_chunks::<16>();
-    !chunks.iter().any(|chunk| any(chunk)) && !any(rest)
+/// Whether a name is, as nearly all are, of letters, digits and `-`.
+pub(crate) fn is_plain(name: &[u8]) -> bool {
+    block::none(name, |byte| !byte.is_ascii_alphanumeric() && byte != b'-')
 }
 
 /// The value without white space around it (RFC 9110, section 5.6.3).
@@ -321,7 +308,7 @@ fn member_end(list: &[u8]) -> usize {
 /// that differs from it only in signs between the words (RFC 3875, section 4.1.18). A name that is
 /// one of ours by that spelling but not by its own is an attempt to say two things at once.
 pub fn look_alike(name: &[u8]) -> Option<Known> {
-    if name.iter().all(|&byte| is_plain(byte)) {
+    if is_plain(name) {
         return None;
     }
     let mut dashed = [b'-'; 32];

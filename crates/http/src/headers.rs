@@ -131,7 +131,7 @@ impl Headers {
     }
 
     fn push_as(&mut self, known: Known, name: &[u8], value: &[u8]) {
-        if known == Known::Other && !name.iter().all(|&byte| field::is_plain(byte)) {
+        if known == Known::Other && !field::is_plain(name) {
             self.note_odd_name();
         }
         let name_at = offset(self.text.len());

@@ -11,11 +11,12 @@
 //! What an accepted message's body is, and whether its connection persists, is decided in
 //! [`crate::framing`]; where it goes, in [`crate::target`].
 
+use crate::block::{self, Byte, Control};
 use crate::error::{FieldError, HostError, RequestError, ResponseError, TargetError};
 use crate::field::{self, Known, NAME_BYTES_MAX};
 use crate::headers::{Headers, Line};
 use crate::message::{Method, Request, Response, Version};
-use crate::{block, target};
+use crate::target;
 use std::ops::Range;
 
 /// Limits on a head.
@@ -163,7 +164,7 @@ impl HeadScan {
 
     fn advance(&mut self, input: &[u8], limits: &HeadLimits) -> Result<Option<usize>, FieldError> {
         let mut from = self.scanned;
-        while let Some(line_end) = block::find(input, from, |byte| byte == b'\n') {
+        while let Some(line_end) = block::find::<Byte<b'\n'>>(input, from) {
             from = line_end + 1;
             if line_end == 0 || input[line_end - 1] != b'\r' {
                 return Err(FieldError::BareLf);
@@ -272,7 +273,7 @@ fn leading_response(
 
 /// Parts a head behind its first line; the first line comes without its CRLF.
 fn split_first_line(head: &[u8]) -> Result<(&[u8], &[u8]), FieldError> {
-    let line_feed = memchr::memchr(b'\n', head).ok_or(FieldError::Incomplete)?;
+    let line_feed = block::find::<Byte<b'\n'>>(head, 0).ok_or(FieldError::Incomplete)?;
     let (line, section) = head.split_at(line_feed + 1);
     let line = line.strip_suffix(b"\r\n").ok_or(FieldError::BareLf)?;
     Ok((line, section))
@@ -292,7 +293,7 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
     }
     let method_end = method_end(line)?.ok_or(RequestError::VersionMissing)?;
     let (method, rest) = (&line[..method_end], &line[method_end + 1..]);
-    let Some(space) = memchr::memchr(b' ', rest) else {
+    let Some(space) = block::find::<Byte<b' '>>(rest, 0) else {
         return Err(if rest.contains(&b'\t') {
             RequestError::Whitespace
         } else if rest.len() > limits.target_bytes_max {
@@ -459,16 +460,14 @@ fn starts_with_line_end(text: &[u8], at: usize) -> bool {
 /// Reads one field line and gives the place behind it; `None` if it is not as it should be.
 #[inline]
 fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
-    let colon = block::find(section, at, |byte| byte == b':')?;
+    let colon = block::find::<Byte<b':'>>(section, at)?;
     let name = &section[at..colon];
     let known = match section[at..].first_chunk() {
         Some(start) => Known::at(start, name.len()),
         None => Known::of(name),
     };
     // A known name is a name.
-    if known == Known::Other
-        && block::find(section, at, |byte| !field::is_plain(byte)) != Some(colon)
-    {
+    if known == Known::Other && !field::is_plain(name) {
         if !field::is_name(name) {
             return None;
         }
@@ -477,9 +476,9 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return None;
     }
-    let mut end = block::find(section, colon + 1, field::is_control)?;
+    let mut end = block::find::<Control>(section, colon + 1)?;
     while section[end] == b'\t' {
-        end = block::find(section, end + 1, field::is_control)?;
+        end = block::find::<Control>(section, end + 1)?;
     }
     if !starts_with_line_end(section, end) {
         return None;

@@ -4,6 +4,7 @@
 //! in one spelling, and after [`normalize_path`] one path, which is both what routes are chosen by
 //! and what goes upstream.
 
+use crate::block;
 use crate::error::{HostError, TargetError};
 use crate::field::{self, ByteSet};
 use std::io::Write;
@@ -93,7 +94,7 @@ fn absolute(target: &[u8]) -> Result<Form<'_>, TargetError> {
 /// these pass although RFC 3986 has them encoded; nobody gives them a meaning.
 fn check_bytes(target: &[u8]) -> Result<(), TargetError> {
     let is_odd = |byte: u8| !(0x21..=0x7e).contains(&byte) || matches!(byte, b'#' | b'\\');
-    if field::none(target, is_odd) { Ok(()) } else { why_odd(target) }
+    if block::none(target, is_odd) { Ok(()) } else { why_odd(target) }
 }
 
 #[cold]
