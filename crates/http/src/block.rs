@@ -54,22 +54,31 @@ impl Kind for Control {
 }
 
 /// The place of the first byte of a kind at or behind `from`.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call costs as much as most searches")]
 pub(crate) fn find<K: Kind>(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
         if holds::<K>(block) {
-            return Some(at + place(marks::<K>(block)));
+            return Some(at + first::<K>(block));
         }
         at += BLOCK;
     }
+    find_in_rest::<K>(text, at)
+}
+
+/// The end of a search, where less than a block is left.
+#[inline(never)]
+fn find_in_rest<K: Kind>(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
     let Some(end) = text.last_chunk() else {
         return rest.iter().position(|&byte| K::has(byte)).map(|offset| at + offset);
     };
     // The last block overlaps the one before it; what was looked at already is shifted out.
-    let unseen = marks::<K>(end).unbounded_shr(8 * (BLOCK - rest.len()) as u32);
-    (unseen != 0).then(|| at + place(unseen))
+    let (low, high) = words(end);
+    let marks = u128::from(K::marks(high)) << 64 | u128::from(K::marks(low));
+    let unseen = marks.unbounded_shr(8 * (BLOCK - rest.len()) as u32);
+    (unseen != 0).then(|| at + unseen.trailing_zeros() as usize / 8)
 }
 
 #[inline]
@@ -77,15 +86,20 @@ fn holds<K: Kind>(block: &[u8; BLOCK]) -> bool {
     block.iter().fold(false, |any, &byte| any | K::has(byte))
 }
 
+/// The place in a block that holds a byte of this kind.
 #[inline]
-fn marks<K: Kind>(block: &[u8; BLOCK]) -> u128 {
-    let word = u128::from_le_bytes(*block);
-    u128::from(K::marks((word >> 64) as u64)) << 64 | u128::from(K::marks(word as u64))
+fn first<K: Kind>(block: &[u8; BLOCK]) -> usize {
+    let (low, high) = words(block);
+    match K::marks(low) {
+        0 => 8 + K::marks(high).trailing_zeros() as usize / 8,
+        marks => marks.trailing_zeros() as usize / 8,
+    }
 }
 
 #[inline]
-fn place(marks: u128) -> usize {
-    marks.trailing_zeros() as usize / 8
+fn words(block: &[u8; BLOCK]) -> (u64, u64) {
+    let (words, _) = block.as_chunks();
+    (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
 }
 
 /// Whether no byte is a bad one.

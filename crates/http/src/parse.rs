@@ -461,9 +461,10 @@ fn starts_with_line_end(text: &[u8], at: usize) -> bool {
 #[inline]
 fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
     let colon = block::find::<Byte<b':'>>(section, at)?;
-    let name = &section[at..colon];
-    let known = match section[at..].first_chunk() {
-        Some(start) => Known::at(start, name.len()),
+    let start = section.get(at..)?;
+    let name = start.get(..colon - at)?;
+    let known = match start.first_chunk() {
+        Some(text) => Known::at(text, name.len()),
         None => Known::of(name),
     };
     // A known name is a name.
@@ -476,24 +477,42 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return None;
     }
-    let mut end = block::find::<Control>(section, colon + 1)?;
-    while section[end] == b'\t' {
-        end = block::find::<Control>(section, end + 1)?;
-    }
-    if !starts_with_line_end(section, end) {
-        return None;
-    }
-    let value = trimmed(section, colon + 1, end);
-    let line = if value == (colon + 2..end) && section[colon + 1] == b' ' {
-        Line::AsWritten
+    let end = value_end(section, colon + 1)?;
+    // Nearly always one space stands before the value and none behind it. Of what is no greater
+    // than a space, only white space and the line's end have been let through.
+    let start = colon + 2;
+    let as_written = section[colon + 1] == b' ' && section[start] > b' ' && section[end - 1] > b' ';
+    let (line, value) = if as_written {
+        (Line::AsWritten, start..end)
     } else {
-        Line::Parts
+        (Line::Parts, trimmed(section, colon + 1, end))
     };
     out.push_within(known, line, at..colon, value);
     Some(end + LINE_END.len())
 }
 
+/// Where the line ends whose value begins at `start`; `None` if at another control byte than HTAB.
+#[inline]
+fn value_end(section: &[u8], start: usize) -> Option<usize> {
+    let end = block::find::<Control>(section, start)?;
+    match section.get(end..) {
+        Some([b'\r', b'\n', ..]) => Some(end),
+        Some([b'\t', ..]) => value_end_behind_tab(section, end + 1),
+        _ => None,
+    }
+}
+
+#[cold]
+fn value_end_behind_tab(section: &[u8], start: usize) -> Option<usize> {
+    let mut end = block::find::<Control>(section, start)?;
+    while section[end] == b'\t' {
+        end = block::find::<Control>(section, end + 1)?;
+    }
+    starts_with_line_end(section, end).then_some(end)
+}
+
 /// Where a value lies without the white space around it.
+#[cold]
 fn trimmed(section: &[u8], mut start: usize, mut end: usize) -> Range<usize> {
     while start < end && matches!(section[start], b' ' | b'\t') {
         start += 1;
