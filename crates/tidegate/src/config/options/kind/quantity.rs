@@ -187,7 +187,10 @@ where
 
     fn schema(&self) -> Json {
         let number = |number: N| number.try_into().unwrap_or(u64::MAX);
-        json!({ "type": "integer", "minimum": number(self.min), "maximum": number(self.max) })
+        json!({ "anyOf": [
+            { "type": "integer", "minimum": number(self.min), "maximum": number(self.max) },
+            { "type": "string", "pattern": "\\$\\{[A-Z_][A-Z0-9_]*\\}" },
+        ] })
     }
 }
 
