@@ -237,7 +237,7 @@ class Contestant:
                 "SITES": first,
             },
         )
-        return [str(tidegate_binary()), "run", str(self._write("tidegate.toml", config))]
+        return [str(tidegate_binary()), "serve", str(self._write("tidegate.toml", config))]
 
 
 def tidegate_binary() -> Path:

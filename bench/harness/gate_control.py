@@ -17,7 +17,7 @@ class Gate:
     def __init__(self, config: Path, admin_socket: Path, work: Path):
         self._config = config
         self._admin = ["--admin", f"unix:{admin_socket}"]
-        self._process = Process("tidegate", [str(tidegate_binary()), "run", str(config)], SERVER_CORE, work)
+        self._process = Process("tidegate", [str(tidegate_binary()), "serve", str(config)], SERVER_CORE, work)
 
     def reload(self) -> None:
         """Take the configuration file anew."""
@@ -45,7 +45,7 @@ class Gate:
                 arguments = (directory / "cmdline").read_bytes().split(b"\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if str(self._config).encode() in arguments and b"run" in arguments:
+            if str(self._config).encode() in arguments and b"serve" in arguments:
                 found.append(int(directory.name))
         return found
 
