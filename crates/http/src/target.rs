@@ -6,9 +6,8 @@
 
 use crate::block;
 use crate::error::{HostError, TargetError};
-use crate::field::{self, ByteSet};
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 /// The longest host: a DNS name in its text form (RFC 1035, section 2.3.4).
 pub const HOST_BYTES_MAX: usize = 253;
@@ -128,9 +127,7 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
         ipv6(&inside[..close], out)?;
         &inside[close + 1..]
     } else {
-        let is_foreign = |byte: &u8| !NAME_BYTES[usize::from(*byte)];
-        let end = value.iter().position(is_foreign).unwrap_or(value.len());
-        name(&value[..end], out)?;
+        let end = name(value, out)?;
         &value[end..]
     };
     match port {
@@ -140,31 +137,71 @@ pub fn host(value: &[u8], out: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
     }
 }
 
-const NAME_BYTES: ByteSet =
-    field::byte_set(b"-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+/// What the bytes of a name are; a set of them says what a label or a name is made of.
+mod class {
+    pub(super) const FOREIGN: u8 = 0;
+    pub(super) const DOT: u8 = 1;
+    pub(super) const DIGIT: u8 = 2;
+    pub(super) const SMALL: u8 = 4;
+    pub(super) const CAPITAL: u8 = 8;
+}
 
-/// Takes a name of [`NAME_BYTES`].
-fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
-    let text = text.strip_suffix(b".").unwrap_or(text);
-    if text.len() > HOST_BYTES_MAX {
-        return Err(HostError::Malformed);
+const CLASSES: [u8; 256] = {
+    let mut classes = [class::FOREIGN; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        classes[byte] = match byte as u8 {
+            b'.' => class::DOT,
+            b'0'..=b'9' => class::DIGIT,
+            b'a'..=b'z' | b'-' | b'_' => class::SMALL,
+            b'A'..=b'Z' => class::CAPITAL,
+            _ => class::FOREIGN,
+        };
+        byte += 1;
     }
-    let mut label = 0;
-    for (at, &byte) in text.iter().enumerate() {
-        if byte == b'.' {
-            if at == label {
+    classes
+};
+
+/// Takes the name that `value` begins with, and gives the place behind it.
+fn name(value: &[u8], out: &mut Vec<u8>) -> Result<usize, HostError> {
+    let mut end = 0;
+    // Where the last label begins, and the one before it.
+    let (mut label, mut label_before) = (0, 0);
+    let mut last = class::DOT;
+    let mut all = 0;
+    while let Some(&byte) = value.get(end) {
+        let class = CLASSES[usize::from(byte)];
+        if class <= class::DOT {
+            if class == class::FOREIGN {
+                break;
+            }
+            if last == class::DOT {
                 return Err(HostError::Malformed);
             }
-            label = at + 1;
+            (label, label_before) = (end + 1, label);
         }
+        all |= class;
+        last = class;
+        end += 1;
     }
-    let last = &text[label..];
-    if last.is_empty() || (is_number(last) && !is_ipv4(text)) {
+    let mut text = &value[..end];
+    if last == class::DOT {
+        text = text.strip_suffix(b".").ok_or(HostError::Malformed)?;
+        label = label_before;
+    }
+    let is_malformed = if all <= class::DOT | class::DIGIT {
+        !is_ipv4(text)
+    } else {
+        text[label].is_ascii_digit() && is_number(&text[label..])
+    };
+    if is_malformed || text.len() > HOST_BYTES_MAX {
         return Err(HostError::Malformed);
     }
     out.extend_from_slice(text);
-    out.make_ascii_lowercase();
-    Ok(())
+    if all & class::CAPITAL != 0 {
+        out.make_ascii_lowercase();
+    }
+    Ok(end)
 }
 
 /// Whether a label is a number where IPv4 addresses may have hexadecimal parts.
@@ -175,8 +212,23 @@ fn is_number(label: &[u8]) -> bool {
     }
 }
 
+/// Whether this is four numbers of a byte each, in their shortest form.
 fn is_ipv4(text: &[u8]) -> bool {
-    std::str::from_utf8(text).is_ok_and(|text| text.parse::<Ipv4Addr>().is_ok())
+    let (mut parts, mut number) = (1, None);
+    for &byte in text {
+        let digit = u16::from(byte.wrapping_sub(b'0'));
+        number = match number {
+            None if digit < 10 => Some(digit),
+            // What begins with a zero is that zero.
+            Some(1..=25) if digit < 10 => number.map(|number| number * 10 + digit),
+            Some(0..=255) if byte == b'.' => {
+                parts += 1;
+                None
+            }
+            _ => return false,
+        };
+    }
+    parts == 4 && matches!(number, Some(0..=255))
 }
 
 fn ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
@@ -189,13 +241,17 @@ fn ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), HostError> {
 
 fn port(digits: &[u8]) -> Result<u16, HostError> {
     let padded = digits.len() > 1 && digits[0] == b'0';
-    if digits.is_empty() || padded || !digits.iter().all(u8::is_ascii_digit) {
+    if digits.is_empty() || digits.len() > 5 || padded {
         return Err(HostError::Port);
     }
-    digits
-        .iter()
-        .try_fold(0_u16, |sum, digit| sum.checked_mul(10)?.checked_add(u16::from(digit - b'0')))
-        .ok_or(HostError::Port)
+    let mut number = 0;
+    for &byte in digits {
+        if !byte.is_ascii_digit() {
+            return Err(HostError::Port);
+        }
+        number = number * 10 + u32::from(byte - b'0');
+    }
+    u16::try_from(number).map_err(|_| HostError::Port)
 }
 
 /// Whether a path was in its normal form already.
