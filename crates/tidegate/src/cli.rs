@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Drain, add and remove servers of the running gate.
     Server(Server),
+    /// Try the gate in front of servers of its own.
+    Demo,
 }
 
 /// `tidegate check`.

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod control;
+mod demo;
 mod serve;
 mod upgrade;
 
@@ -28,5 +29,6 @@ fn main() -> ExitCode {
         cli::Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
         cli::Command::Status(arguments) => commands::status::run(&arguments),
         cli::Command::Server(arguments) => commands::server::run(&arguments),
+        cli::Command::Demo => commands::demo::run(),
     }
 }

@@ -46,7 +46,8 @@ pub enum Command {
     /// Serve under this plan from now on. Listeners that are new in it come along, bound; those that
     /// it no longer has are closed.
     Plan(Arc<Plan>, Vec<Bound>),
-    /// Accept no more, finish what is there, and end when all is done or the time is over.
+    /// Accept no more, finish what is there, and end when all is done or the time is over. Said again,
+    /// it sets another time.
     Drain(Duration),
 }
 
@@ -131,7 +132,7 @@ pub fn run(parts: Parts, plan: Arc<Plan>, listeners: Vec<Bound>) -> std::io::Res
             match command {
                 Command::Plan(plan, listeners) => worker.adopt(&plan, listeners),
                 Command::Drain(time) => {
-                    worker.drain(time).await;
+                    worker.drain(time, &mut commands).await;
                     break;
                 }
             }
@@ -254,12 +255,18 @@ impl Worker {
         }
     }
 
-    async fn drain(&self, time: Duration) {
+    /// A further [`Command::Drain`] sets another time.
+    async fn drain(&self, time: Duration, commands: &mut mpsc::Receiver<Command>) {
         self.0.listening.borrow_mut().drain(..).for_each(|(_, task)| task.abort());
         self.0.wheel.drain();
-        let end = Stamp::now() + time;
+        let mut end = Stamp::now() + time;
         while self.0.connections.get() > 0 && Stamp::now() < end {
             tokio::time::sleep(TICK).await;
+            while let Ok(command) = commands.try_recv() {
+                if let Command::Drain(time) = command {
+                    end = Stamp::now() + time;
+                }
+            }
         }
     }
 

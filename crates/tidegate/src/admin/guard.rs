@@ -101,7 +101,7 @@ mod tests {
         check("localhost.evil.example", 403);
         check("127.0.0.1.evil.example:9180", 403);
         check("", 403);
-        check("::1", 200);
+        check("::1", 403);
     }
 
     #[test]

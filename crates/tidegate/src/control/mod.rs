@@ -46,6 +46,11 @@ const FAILURES_WITHIN: Duration = Duration::from_mins(1);
 /// A worker that has not ended so long after its drain time is left behind.
 const DRAIN_GRACE: Duration = Duration::from_secs(2);
 
+/// A process that stops, and not because another has taken over, does not wait for clients that have
+/// nothing to ask: after so long without a request it closes what is open.
+const QUIET_ENDS_AFTER: Duration = Duration::from_millis(500);
+const QUIET_LOOKED_EVERY: Duration = Duration::from_millis(100);
+
 /// The running gate.
 pub(crate) struct Gate {
     /// The configuration.
@@ -96,6 +101,14 @@ pub(crate) struct FailedReload {
     pub(crate) at: Stamp,
     /// Why.
     pub(crate) reason: String,
+}
+
+impl Gate {
+    /// Whether a request or a tunnel is under way.
+    fn is_busy(&self) -> bool {
+        let basics = self.metrics.sample().basics;
+        basics.requests_active > 0 || basics.tunnels > 0
+    }
 }
 
 /// What is in service.
@@ -313,29 +326,64 @@ async fn finish(
     mut stops: Stops,
 ) {
     let mut working = gate.crew.borrow().len();
+    let (mut quiet_since, mut hurried) = (Stamp::now(), false);
+    let mut look = tokio::time::interval(QUIET_LOOKED_EVERY);
     let deadline = tokio::time::sleep(time + DRAIN_GRACE);
     tokio::pin!(deadline);
     while working > 0 {
-        tokio::select! {
-            Some(_) = ended.recv() => working -= 1,
+        let cut = tokio::select! {
+            Some(_) = ended.recv() => {
+                working -= 1;
+                Cut::No
+            }
             asked = signals.next() => match (asked, stops) {
-                (Asked::Stop, Stops::NotAsked) => stops = Stops::Asked,
-                (Asked::Stop, Stops::Asked) => {
-                    let connections = gate.crew.borrow().connections();
-                    tracing::warn!(connections, "stopping at once: connections are cut");
-                    break;
+                (Asked::Stop, Stops::Asked) => Cut::Requests,
+                (Asked::Stop, Stops::NotAsked) => {
+                    stops = Stops::Asked;
+                    Cut::No
                 }
-                (Asked::Reload, _) => tracing::warn!("not reloaded: this process is draining"),
-                (Asked::ReopenLogs, _) => gate.logs.reopen(),
+                (Asked::Reload, _) => {
+                    tracing::warn!("not reloaded: this process is draining");
+                    Cut::No
+                }
+                (Asked::ReopenLogs, _) => {
+                    gate.logs.reopen();
+                    Cut::No
+                }
             },
+            _ = look.tick(), if stops == Stops::Asked && !hurried => {
+                if gate.is_busy() {
+                    quiet_since = Stamp::now();
+                }
+                if quiet_since.elapsed() > QUIET_ENDS_AFTER { Cut::Idle } else { Cut::No }
+            }
             () = &mut deadline => {
                 tracing::error!(workers = working, "workers have not ended in time");
                 break;
             }
+        };
+        if cut != Cut::No {
+            if cut == Cut::Requests {
+                let connections = gate.crew.borrow().connections();
+                tracing::warn!(connections, "stopping at once: connections are cut");
+            }
+            hurried = true;
+            gate.crew.borrow_mut().drain(Duration::ZERO);
+            deadline.as_mut().reset(tokio::time::Instant::now() + DRAIN_GRACE);
         }
     }
     if working == 0 {
         gate.logs.finish();
     }
     tracing::info!("stopped");
+}
+
+/// What is closed before the drain time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    No,
+    /// Connections without a request: nobody is left who would answer their next one.
+    Idle,
+    /// Everything.
+    Requests,
 }

@@ -28,6 +28,8 @@ pub(crate) enum Obstacle {
     WorkerBusy(usize),
     /// Workers fail again and again.
     WorkersFail,
+    /// The demo's files or servers cannot be made.
+    Demo(io::Error),
     /// Another process has taken over; what is asked for is its affair.
     Leaving,
     /// The process that this one was to follow has gone or sent something else than its sockets.
@@ -70,6 +72,7 @@ impl fmt::Display for Obstacle {
             Obstacle::WorkersFail => {
                 formatter.write_str("workers fail again and again; the reasons are above")
             }
+            Obstacle::Demo(error) => write!(formatter, "the demo cannot be prepared: {error}"),
             Obstacle::Leaving => formatter.write_str("this process is draining"),
             Obstacle::Predecessor(error) => {
                 write!(formatter, "the process to take over from hands nothing over: {error}")
