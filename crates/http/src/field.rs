@@ -356,14 +356,31 @@ pub(crate) fn end_to_end_filter(headers: &Headers) -> impl Fn(&FieldRef<'_>) -> 
     }
 }
 
+/// What a `Connection` field says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SoleOption {
+    /// `close` and nothing else.
+    Close,
+    /// `keep-alive` and nothing else.
+    KeepAlive,
+    /// Anything that has to be looked at closely, perhaps one of these in an unusual spelling.
+    Other,
+}
+
+/// Tells the two things that nearly all `Connection` fields say, in their usual spellings.
+pub(crate) fn sole_option(value: &[u8]) -> SoleOption {
+    match value {
+        b"close" => SoleOption::Close,
+        b"keep-alive" | b"Keep-Alive" => SoleOption::KeepAlive,
+        _ => SoleOption::Other,
+    }
+}
+
 /// Whether `Connection` holds an option that could be the name of a field.
 fn nominates(headers: &Headers) -> bool {
-    let is_usual = |value: &[u8]| {
-        value.eq_ignore_ascii_case(b"keep-alive") || value.eq_ignore_ascii_case(b"close")
-    };
     headers
         .all(Known::Connection)
-        .filter(|value| !is_usual(value))
+        .filter(|value| sole_option(value) == SoleOption::Other)
         .flat_map(tokens)
         .any(|option| Known::of(option) == Known::Other && !option.eq_ignore_ascii_case(b"close"))
 }

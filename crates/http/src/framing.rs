@@ -8,7 +8,7 @@
 //! copied from one side to the other: the caller writes the framing afresh from [`Body`].
 
 use crate::error::{FramingError, RequestError, ResponseError};
-use crate::field::{self, Known};
+use crate::field::{self, Known, SoleOption};
 use crate::headers::Headers;
 use crate::message::{Method, Request, Response, Version};
 
@@ -125,18 +125,19 @@ fn declared(version: Version, headers: &Headers) -> Result<Declared, FramingErro
 
 /// A number in its shortest form: no sign, no padding, no list.
 fn length(value: &[u8]) -> Result<u64, FramingError> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+    if value.is_empty() || (value.len() > 1 && value[0] == b'0') {
         return Err(FramingError::LengthMalformed);
     }
-    if value.len() > 1 && value[0] == b'0' {
-        return Err(FramingError::LengthMalformed);
+    let mut number = 0_u64;
+    for &byte in value {
+        if !byte.is_ascii_digit() {
+            return Err(FramingError::LengthMalformed);
+        }
+        // Digits may still be followed by something that is none, which is told first.
+        number = number.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
     }
     // Nobody's signed counter may wrap where ours does not.
-    value
-        .iter()
-        .try_fold(0_i64, |sum, digit| sum.checked_mul(10)?.checked_add(i64::from(digit - b'0')))
-        .map(i64::unsigned_abs)
-        .ok_or(FramingError::LengthTooLarge)
+    if number > i64::MAX.unsigned_abs() { Err(FramingError::LengthTooLarge) } else { Ok(number) }
 }
 
 /// Whether the sender of these fields lets its connection persist.
@@ -149,12 +150,22 @@ pub fn persist(version: Version, headers: &Headers) -> Persist {
         return default;
     }
     let mut persist = default;
-    for option in headers.all(Known::Connection).flat_map(field::tokens) {
-        if option.eq_ignore_ascii_case(b"close") {
-            return Persist::Close;
+    for value in headers.all(Known::Connection) {
+        match field::sole_option(value) {
+            SoleOption::Close => return Persist::Close,
+            SoleOption::KeepAlive => {
+                persist = Persist::KeepAlive;
+                continue;
+            }
+            SoleOption::Other => {}
         }
-        if option.eq_ignore_ascii_case(b"keep-alive") {
-            persist = Persist::KeepAlive;
+        for option in field::tokens(value) {
+            if option.eq_ignore_ascii_case(b"close") {
+                return Persist::Close;
+            }
+            if option.eq_ignore_ascii_case(b"keep-alive") {
+                persist = Persist::KeepAlive;
+            }
         }
     }
     persist

@@ -193,7 +193,10 @@ impl Headers {
 
     /// The first value of a well-known field.
     pub fn first(&self, known: Known) -> Option<&[u8]> {
-        self.all(known).next()
+        if !self.has(known) {
+            return None;
+        }
+        self.fields.iter().find(|field| field.known == known).map(|field| self.value(field))
     }
 
     /// All values of a well-known field, in order.

@@ -468,14 +468,16 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
         None => Known::of(name),
     };
     // A known name is a name.
-    if known == Known::Other && !field::is_plain(name) {
-        if !field::is_name(name) {
+    if known == Known::Other {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
             return None;
         }
-        out.note_odd_name();
-    }
-    if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return None;
+        if !field::is_plain(name) {
+            if !field::is_name(name) {
+                return None;
+            }
+            out.note_odd_name();
+        }
     }
     let end = value_end(section, colon + 1)?;
     // Nearly always one space stands before the value and none behind it. Of what is no greater

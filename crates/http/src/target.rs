@@ -402,6 +402,26 @@ mod tests {
     }
 
     #[test]
+    fn addresses_are_what_the_standard_library_reads() {
+        let numbers =
+            ["", "0", "00", "01", "9", "10", "25", "99", "199", "249", "255", "256", "260"];
+        for first in numbers {
+            for second in numbers {
+                for text in [
+                    format!("{first}.{second}.0.7"),
+                    format!("1.2.{first}.{second}"),
+                    format!("{first}.{second}"),
+                    format!("1.{first}.2.3.{second}"),
+                    format!("1.2.3.{first}x{second}"),
+                ] {
+                    let expected = text.parse::<std::net::Ipv4Addr>().is_ok();
+                    assert_eq!(is_ipv4(text.as_bytes()), expected, "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_host_is_refused() {
         let check = |value: &[u8], reason: HostError| {
             let found = host(value, &mut Vec::new());
