@@ -92,6 +92,11 @@ impl Known {
         }
     }
 
+    /// Whether a field with this name is for one connection.
+    pub(crate) const fn is_hop_by_hop(self) -> bool {
+        HOP_BY_HOP & self.bit() != 0
+    }
+
     /// The known name with these letters, whatever their case; else [`Known::Other`].
     ///
     /// Runs for every field of every message, so it compares with one candidate at most.
@@ -344,16 +349,17 @@ const HOP_BY_HOP: u64 = Known::Connection.bit()
 /// X-Forwarded-For`), drop a credential or unlock a cache. The same goes for whatever else begins
 /// with `X-Forwarded-`.
 pub fn end_to_end(headers: &Headers) -> impl Iterator<Item = FieldRef<'_>> {
-    headers.iter().filter(end_to_end_filter(headers))
+    let is_nominated = nominated(headers);
+    headers.iter().filter(move |field| match field.known {
+        Known::Other => !is_nominated(field.name),
+        known => !known.is_hop_by_hop(),
+    })
 }
 
-/// Which fields [`end_to_end`] passes on.
-pub(crate) fn end_to_end_filter(headers: &Headers) -> impl Fn(&FieldRef<'_>) -> bool {
+/// Which names, of those that are not [`Known`], `Connection` nominates.
+pub(crate) fn nominated(headers: &Headers) -> impl Fn(&[u8]) -> bool {
     let nominates = headers.has(Known::Connection) && nominates(headers);
-    move |field| match field.known {
-        Known::Other => !(nominates && is_nominated(headers, field.name)),
-        known => HOP_BY_HOP & known.bit() == 0,
-    }
+    move |name| nominates && is_nominated(headers, name)
 }
 
 /// What a `Connection` field says.

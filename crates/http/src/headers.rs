@@ -30,6 +30,13 @@ struct Field {
     value_len: u32,
 }
 
+impl Field {
+    /// The place behind the line's CRLF; only of [`Line::AsWritten`].
+    fn line_end(&self) -> usize {
+        (self.value_at + self.value_len) as usize + b"\r\n".len()
+    }
+}
+
 /// What the names of a message's fields are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Names {
@@ -158,29 +165,35 @@ impl Headers {
         }
     }
 
-    /// Writes the lines of all fields that `keeps` says, in order.
+    /// Writes the lines of all fields that `keeps` says, in order; of those with a name that is not
+    /// well known, `keeps_name` has its say, too.
     ///
     /// Lines that came in the very form in which they leave are copied together.
-    pub(crate) fn write(&self, out: &mut Vec<u8>, keeps: impl Fn(&FieldRef<'_>) -> bool) {
+    pub(crate) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        keeps: impl Fn(Known) -> bool,
+        keeps_name: impl Fn(&[u8]) -> bool,
+    ) {
         let mut run = 0..0;
         for field in &self.fields {
-            let kept = self.field(field);
-            if !keeps(&kept) {
-                continue;
-            }
-            if field.line == Line::Parts {
-                out.extend_from_slice(&self.text[run]);
-                run = 0..0;
-                write::field(out, kept.name, kept.value);
+            let known = field.known;
+            if !keeps(known) || (known == Known::Other && !keeps_name(name_in(&self.text, field))) {
                 continue;
             }
             let start = field.name_at as usize;
-            let end = (field.value_at + field.value_len) as usize + b"\r\n".len();
-            if start == run.end {
-                run.end = end;
-            } else {
+            if field.line == Line::AsWritten && start == run.end {
+                run.end = field.line_end();
+                continue;
+            }
+            if !run.is_empty() {
                 out.extend_from_slice(&self.text[run]);
-                run = start..end;
+            }
+            if field.line == Line::AsWritten {
+                run = start..field.line_end();
+            } else {
+                run = 0..0;
+                write::field(out, name_in(&self.text, field), self.value(field));
             }
         }
         out.extend_from_slice(&self.text[run]);
@@ -253,14 +266,19 @@ impl Headers {
     }
 
     fn value(&self, field: &Field) -> &[u8] {
-        let at = field.value_at as usize;
-        &self.text[at..at + field.value_len as usize]
+        within(&self.text, field.value_at, field.value_len as usize)
     }
 }
 
 fn name_in<'a>(text: &'a [u8], field: &Field) -> &'a [u8] {
-    let at = field.name_at as usize;
-    &text[at..at + field.name_len as usize]
+    within(text, field.name_at, field.name_len as usize)
+}
+
+/// A part of the arena. All parts are in it; where one is not asked for, saying what would become of
+/// one that is not costs nothing, unlike a panic.
+fn within(text: &[u8], at: u32, len: usize) -> &[u8] {
+    let at = at as usize;
+    text.get(at..at + len).unwrap_or_default()
 }
 
 /// Heads are limited to a few hundred KB long before this could saturate.

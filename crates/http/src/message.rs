@@ -3,6 +3,7 @@
 //! A message owns its text and can be recycled with `clear`; HTTP/1, 2 and 3 all fill the same
 //! types, so that the stops of a request's way have one thing to look at.
 
+use crate::block::{self, Byte};
 use crate::headers::Headers;
 
 /// A request method (RFC 9110, section 9). Methods are case-sensitive.
@@ -188,7 +189,7 @@ impl Request {
     pub fn set_path_and_query(&mut self, text: &[u8]) {
         self.path_and_query.clear();
         self.path_and_query.extend_from_slice(text);
-        self.path_len = memchr::memchr(b'?', text).unwrap_or(text.len());
+        self.path_len = block::find::<Byte<b'?'>>(text, 0).unwrap_or(text.len());
     }
 
     /// The path as received.

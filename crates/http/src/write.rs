@@ -44,8 +44,8 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// Writes the lines of all fields that are for the other side (see [`field::end_to_end`]) and that
 /// `keeps` says.
 pub fn end_to_end(out: &mut Vec<u8>, headers: &Headers, keeps: impl Fn(Known) -> bool) {
-    let passes = field::end_to_end_filter(headers);
-    headers.write(out, |field| passes(field) && keeps(field.known));
+    let is_nominated = field::nominated(headers);
+    headers.write(out, |known| !known.is_hop_by_hop() && keeps(known), |name| !is_nominated(name));
 }
 
 /// Writes `Content-Length`.
@@ -160,6 +160,7 @@ pub const fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse;
 
     #[test]
     fn lines_are_written_in_their_one_form() {
@@ -178,6 +179,30 @@ mod tests {
             out,
             b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\nHTTP/1.1 799 \r\n"
         );
+    }
+
+    #[test]
+    fn what_passes_is_written_as_field_by_field() {
+        let check = |lines: &str| {
+            let mut headers = Headers::new();
+            parse::fields(format!("{lines}\r\n").as_bytes(), 20, &mut headers).unwrap();
+            headers.push(b"X-Pushed", b"1");
+            for kept in [Known::Other, Known::Accept, Known::Via] {
+                let mut expected = Vec::new();
+                for passed in field::end_to_end(&headers).filter(|field| field.known != kept) {
+                    field(&mut expected, passed.name, passed.value);
+                }
+                let mut out = Vec::new();
+                end_to_end(&mut out, &headers, |known| known != kept);
+                assert_eq!(String::from_utf8(out), String::from_utf8(expected), "{lines}");
+            }
+        };
+        check("");
+        check("A: b\r\n");
+        check("A: b\r\nAccept: c\r\nB: d\r\nVia: e\r\nVia: f\r\n");
+        check("A:b\r\nB: c\r\nC:\r\nD: \r\nE:  e\r\nF: f \r\nG: g\r\nH: h\ti\r\nI:\ti\r\n");
+        check("Connection: x-a\r\nX-A: b\r\nX-B: c\r\nTE: d\r\nX-C: d\r\n");
+        check("Connection: close\r\nClose: b\r\nX-B: c\r\n");
     }
 
     #[test]
