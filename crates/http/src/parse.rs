@@ -107,7 +107,7 @@ impl HeadScan {
         out: &mut Request,
     ) -> Result<Option<usize>, RequestError> {
         if self.scanned == 0
-            && let Ok(end) = leading_request(input, limits, out)
+            && let Ok(end) = read_request(input, Extent::Start, limits, out)
             && end <= limits.head_bytes_max
         {
             return Ok(Some(end));
@@ -127,7 +127,7 @@ impl HeadScan {
         out: &mut Response,
     ) -> Result<Option<usize>, ResponseError> {
         if self.scanned == 0
-            && let Ok(end) = leading_response(input, limits, out)
+            && let Ok(end) = read_response(input, Extent::Start, limits, out)
             && end <= limits.head_bytes_max
         {
             return Ok(Some(end));
@@ -193,6 +193,15 @@ pub fn skip_empty_line(input: &[u8]) -> usize {
     if input.starts_with(b"\r\n") { 2 } else { 0 }
 }
 
+/// How much of the input a head is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it; nothing may follow.
+    Whole,
+    /// Its start, as far as the first empty line.
+    Start,
+}
+
 /// Reads a complete request head, final empty line included, into `out`.
 ///
 /// `out` is cleared first. After an error its content means nothing.
@@ -201,13 +210,13 @@ pub fn request(head: &[u8], limits: &HeadLimits, out: &mut Request) -> Result<()
         out.clear();
         return Err(FieldError::TooLarge.into());
     }
-    let end = leading_request(head, limits, out)?;
-    if end == head.len() { Ok(()) } else { Err(FieldError::Incomplete.into()) }
+    read_request(head, Extent::Whole, limits, out).map(drop)
 }
 
-/// Reads the request head that `input` begins with, and gives its length.
-fn leading_request(
+/// Reads a request head and gives its length.
+fn read_request(
     input: &[u8],
+    extent: Extent,
     limits: &HeadLimits,
     out: &mut Request,
 ) -> Result<usize, RequestError> {
@@ -219,7 +228,7 @@ fn leading_request(
     let line = request_line(first, limits)?;
     out.set_method(line.method);
     out.version = line.version;
-    let length = leading_fields(section, limits.fields_max, &mut out.headers)?;
+    let length = read_fields(section, extent, limits.fields_max, &mut out.headers)?;
 
     match target::form(line.target)? {
         target::Form::Origin => {
@@ -250,13 +259,13 @@ pub fn response(head: &[u8], limits: &HeadLimits, out: &mut Response) -> Result<
         out.clear();
         return Err(FieldError::TooLarge.into());
     }
-    let end = leading_response(head, limits, out)?;
-    if end == head.len() { Ok(()) } else { Err(FieldError::Incomplete.into()) }
+    read_response(head, Extent::Whole, limits, out).map(drop)
 }
 
-/// Reads the response head that `input` begins with, and gives its length.
-fn leading_response(
+/// Reads a response head and gives its length.
+fn read_response(
     input: &[u8],
+    extent: Extent,
     limits: &HeadLimits,
     out: &mut Response,
 ) -> Result<usize, ResponseError> {
@@ -266,7 +275,7 @@ fn leading_response(
     out.version = line.version;
     out.status = line.status;
     out.reason.extend_from_slice(line.reason);
-    let length = leading_fields(section, limits.fields_max, &mut out.headers)?;
+    let length = read_fields(section, extent, limits.fields_max, &mut out.headers)?;
     connection_options(&out.headers)?;
     Ok(input.len() - section.len() + length)
 }
@@ -422,13 +431,13 @@ pub(crate) fn fields(
     fields_max: usize,
     out: &mut Headers,
 ) -> Result<(), FieldError> {
-    let end = leading_fields(section, fields_max, out)?;
-    if end == section.len() { Ok(()) } else { Err(FieldError::Incomplete) }
+    read_fields(section, Extent::Whole, fields_max, out).map(drop)
 }
 
 /// Reads field lines up to the first empty line, and gives the place behind that.
-fn leading_fields(
+fn read_fields(
     section: &[u8],
+    extent: Extent,
     fields_max: usize,
     out: &mut Headers,
 ) -> Result<usize, FieldError> {
@@ -436,6 +445,10 @@ fn leading_fields(
     loop {
         if starts_with_line_end(section, at) {
             at += LINE_END.len();
+            if extent == Extent::Whole && at < section.len() {
+                out.clear();
+                return Err(FieldError::Incomplete);
+            }
             out.adopt(&section[..at]);
             return Ok(at);
         }
