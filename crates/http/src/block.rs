@@ -57,14 +57,14 @@ impl Kind for Control {
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call costs as much as most searches")]
 pub(crate) fn find<K: Kind>(text: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    while let Some(block) = text.get(at..).and_then(|rest| rest.first_chunk()) {
+    let mut rest = text.get(from..)?;
+    while let Some((block, behind)) = rest.split_first_chunk() {
         if holds::<K>(block) {
-            return Some(at + first::<K>(block));
+            return Some(text.len() - rest.len() + first::<K>(block));
         }
-        at += BLOCK;
+        rest = behind;
     }
-    find_in_rest::<K>(text, at)
+    find_in_rest::<K>(text, text.len() - rest.len())
 }
 
 /// The end of a search, where less than a block is left.

@@ -92,6 +92,11 @@ impl Known {
         }
     }
 
+    /// As [`Known::bit`], but [`Known::Other`] has one, too, that no known name has.
+    pub(crate) const fn place(self) -> u64 {
+        1 << self as u8
+    }
+
     /// Whether a field with this name is for one connection.
     pub(crate) const fn is_hop_by_hop(self) -> bool {
         HOP_BY_HOP & self.bit() != 0
@@ -157,8 +162,8 @@ const fn spellings() -> [Spelling; Known::ALL.len() + 1] {
     all
 }
 
-// A set of known names is the bits of a `u64`.
-const _: () = assert!(Known::ALL.len() <= 64);
+// A set of known names is the bits of a `u64`, one of which is for all other names.
+const _: () = assert!(Known::ALL.len() < 64);
 
 const TABLE_LEN: usize = 512;
 const TABLE: [Known; TABLE_LEN] = table(SEED);

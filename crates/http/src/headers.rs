@@ -107,7 +107,12 @@ impl Headers {
     }
 
     /// Adds a field that lies in lines which are going to be adopted; the places count from their
-    /// start.
+    /// start, and the name is no longer than [`field::NAME_BYTES_MAX`].
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a head is limited to a few hundred KB, and asking each time costs"
+    )]
     pub(crate) fn push_within(
         &mut self,
         known: Known,
@@ -116,14 +121,14 @@ impl Headers {
         value: Range<usize>,
     ) {
         let base = self.text.len();
-        self.present |= known.bit();
+        self.present |= known.place();
         self.fields.push(Field {
             known,
             line,
-            name_len: name_len(name.len()),
-            name_at: offset(base + name.start),
-            value_at: offset(base + value.start),
-            value_len: offset(value.len()),
+            name_len: (name.end - name.start) as u16,
+            name_at: (base + name.start) as u32,
+            value_at: (base + value.start) as u32,
+            value_len: (value.end - value.start) as u32,
         });
     }
 

@@ -467,7 +467,7 @@ fn read_fields(
 const LINE_END: [u8; 2] = *b"\r\n";
 
 fn starts_with_line_end(text: &[u8], at: usize) -> bool {
-    text.get(at..at + LINE_END.len()).is_some_and(|start| start == LINE_END)
+    text.get(at..).and_then(|rest| rest.first_chunk()) == Some(&LINE_END)
 }
 
 /// Reads one field line and gives the place behind it; `None` if it is not as it should be.
@@ -494,13 +494,12 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
     }
     let end = value_end(section, colon + 1)?;
     // Nearly always one space stands before the value and none behind it. Of what is no greater
-    // than a space, only white space and the line's end have been let through.
-    let start = colon + 2;
-    let as_written = section[colon + 1] == b' ' && section[start] > b' ' && section[end - 1] > b' ';
-    let (line, value) = if as_written {
-        (Line::AsWritten, start..end)
-    } else {
-        (Line::Parts, trimmed(section, colon + 1, end))
+    // than a space, only white space has been let through.
+    let (line, value) = match section.get(colon + 1..end)? {
+        [b' ', first, .., last] if *first > b' ' && *last > b' ' => {
+            (Line::AsWritten, colon + 2..end)
+        }
+        _ => (Line::Parts, trimmed(section, colon + 1, end)),
     };
     out.push_within(known, line, at..colon, value);
     Some(end + LINE_END.len())
@@ -510,16 +509,12 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
 #[inline]
 fn value_end(section: &[u8], start: usize) -> Option<usize> {
     let end = block::find::<Control>(section, start)?;
-    match section.get(end..) {
-        Some([b'\r', b'\n', ..]) => Some(end),
-        Some([b'\t', ..]) => value_end_behind_tab(section, end + 1),
-        _ => None,
-    }
+    if starts_with_line_end(section, end) { Some(end) } else { value_end_behind_tab(section, end) }
 }
 
 #[cold]
-fn value_end_behind_tab(section: &[u8], start: usize) -> Option<usize> {
-    let mut end = block::find::<Control>(section, start)?;
+fn value_end_behind_tab(section: &[u8], tab: usize) -> Option<usize> {
+    let mut end = tab;
     while section[end] == b'\t' {
         end = block::find::<Control>(section, end + 1)?;
     }
