@@ -47,7 +47,8 @@ impl Kind for Control {
     #[inline]
     fn marks(word: u64) -> u64 {
         let low = word & !HIGH;
-        let from_space = low + ONES * (0x80 - b' ' as u64);
+        // The highest bit of each byte that is at least a space, and of each that is DEL.
+        let from_space = low + ONES * 0x60;
         let is_del = low + ONES;
         (!from_space | is_del) & !word & HIGH
     }
@@ -77,7 +78,8 @@ fn find_in_rest<K: Kind>(text: &[u8], at: usize) -> Option<usize> {
     // The last block overlaps the one before it; what was looked at already is shifted out.
     let (low, high) = words(end);
     let marks = u128::from(K::marks(high)) << 64 | u128::from(K::marks(low));
-    let unseen = marks.unbounded_shr(8 * (BLOCK - rest.len()) as u32);
+    let seen = u32::try_from(BLOCK - rest.len()).ok()?;
+    let unseen = marks.unbounded_shr(8 * seen);
     (unseen != 0).then(|| at + unseen.trailing_zeros() as usize / 8)
 }
 
@@ -105,20 +107,23 @@ fn words(block: &[u8; BLOCK]) -> (u64, u64) {
 /// Whether no byte is a bad one.
 #[inline]
 pub(crate) fn none(bytes: &[u8], is_bad: impl Fn(u8) -> bool) -> bool {
+    let any = |block: &[u8; BLOCK]| block.iter().fold(false, |any, &byte| any | is_bad(byte));
     // Where the pieces are not whole, the last overlaps the one before it.
-    if let Some(end) = bytes.last_chunk::<BLOCK>() {
-        let (blocks, _) = bytes.as_chunks::<BLOCK>();
-        !any(end, &is_bad) && !blocks.iter().any(|block| any(block, &is_bad))
-    } else if let (Some(start), Some(end)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        !any(start, &is_bad) && !any(end, &is_bad)
-    } else {
-        !bytes.iter().any(|&byte| is_bad(byte))
+    if let Some(end) = bytes.last_chunk() {
+        let (blocks, _) = bytes.as_chunks();
+        return !any(end) && !blocks.iter().any(any);
     }
-}
-
-#[inline]
-fn any<const LEN: usize>(bytes: &[u8; LEN], is_bad: impl Fn(u8) -> bool) -> bool {
-    bytes.iter().fold(false, |any, &byte| any | is_bad(byte))
+    let mut block = [0; BLOCK];
+    if let (Some(start), Some(end)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        let (halves, _) = block.as_chunks_mut::<8>();
+        (halves[0], halves[1]) = (*start, *end);
+    } else if let (Some(start), Some(end)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (quarters, _) = block.as_chunks_mut::<4>();
+        (quarters[0], quarters[1], quarters[2], quarters[3]) = (*start, *end, *start, *end);
+    } else {
+        return !bytes.iter().any(|&byte| is_bad(byte));
+    }
+    !any(&block)
 }
 
 #[cfg(test)]

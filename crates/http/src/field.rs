@@ -228,9 +228,9 @@ pub const CONNECTION_OPTIONS_MAX: usize = 32;
 const NAME_BYTES: ByteSet =
     byte_set(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
-pub(crate) type ByteSet = [bool; 256];
+type ByteSet = [bool; 256];
 
-pub(crate) const fn byte_set(bytes: &[u8]) -> ByteSet {
+const fn byte_set(bytes: &[u8]) -> ByteSet {
     let mut set = [false; 256];
     let mut at = 0;
     while at < bytes.len() {

@@ -318,10 +318,12 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
     if target.is_empty() {
         return Err(RequestError::Whitespace);
     }
-    let version = match version {
-        b"HTTP/1.1" => Version::Http11,
-        b"HTTP/1.0" => Version::Http10,
-        _ => return Err(why_no_version(method, target, version)),
+    let version = if version == b"HTTP/1.1" {
+        Version::Http11
+    } else if version == b"HTTP/1.0" {
+        Version::Http10
+    } else {
+        return Err(why_no_version(method, target, version));
     };
     if method == b"CONNECT" {
         return Err(RequestError::Connect);
@@ -390,15 +392,19 @@ fn status_line(line: &[u8]) -> Result<StatusLine<'_>, ResponseError> {
     let Some((version, rest)) = line.split_first_chunk::<9>() else {
         return Err(ResponseError::StatusLine);
     };
-    let version = match version {
-        b"HTTP/1.1 " => Version::Http11,
-        b"HTTP/1.0 " => Version::Http10,
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ']
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            return Err(ResponseError::Version);
-        }
-        _ => return Err(ResponseError::StatusLine),
+    let version = if version == b"HTTP/1.1 " {
+        Version::Http11
+    } else if version == b"HTTP/1.0 " {
+        Version::Http10
+    } else {
+        return Err(match version {
+            [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ']
+                if major.is_ascii_digit() && minor.is_ascii_digit() =>
+            {
+                ResponseError::Version
+            }
+            _ => ResponseError::StatusLine,
+        });
     };
     let Some((digits, rest)) = rest.split_first_chunk::<3>() else {
         return Err(ResponseError::Status);
@@ -499,6 +505,7 @@ fn field_line(section: &[u8], at: usize, out: &mut Headers) -> Option<usize> {
         [b' ', first, .., last] if *first > b' ' && *last > b' ' => {
             (Line::AsWritten, colon + 2..end)
         }
+        [b' ', only] if *only > b' ' => (Line::AsWritten, colon + 2..end),
         _ => (Line::Parts, trimmed(section, colon + 1, end)),
     };
     out.push_within(known, line, at..colon, value);
@@ -628,7 +635,10 @@ fn connection_options(headers: &Headers) -> Result<(), FieldError> {
         return Ok(());
     }
     // An option takes two bytes with its comma, so a short list is not worth counting.
-    let bytes: usize = headers.all(Known::Connection).map(|value| value.len() + 1).sum();
+    let mut bytes = 0;
+    for value in headers.all(Known::Connection) {
+        bytes += value.len() + 1;
+    }
     if bytes <= 2 * field::CONNECTION_OPTIONS_MAX {
         return Ok(());
     }

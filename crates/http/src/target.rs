@@ -148,19 +148,20 @@ mod class {
 
 const CLASSES: [u8; 256] = {
     let mut classes = [class::FOREIGN; 256];
-    let mut byte = 0;
-    while byte < classes.len() {
-        classes[byte] = match byte as u8 {
-            b'.' => class::DOT,
-            b'0'..=b'9' => class::DIGIT,
-            b'a'..=b'z' | b'-' | b'_' => class::SMALL,
-            b'A'..=b'Z' => class::CAPITAL,
-            _ => class::FOREIGN,
-        };
-        byte += 1;
-    }
+    set(&mut classes, b".", class::DOT);
+    set(&mut classes, b"0123456789", class::DIGIT);
+    set(&mut classes, b"abcdefghijklmnopqrstuvwxyz-_", class::SMALL);
+    set(&mut classes, b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", class::CAPITAL);
     classes
 };
+
+const fn set(classes: &mut [u8; 256], bytes: &[u8], class: u8) {
+    let mut at = 0;
+    while at < bytes.len() {
+        classes[bytes[at] as usize] = class;
+        at += 1;
+    }
+}
 
 /// Takes the name that `value` begins with, and gives the place behind it.
 fn name(value: &[u8], out: &mut Vec<u8>) -> Result<usize, HostError> {
