@@ -104,7 +104,7 @@ pub(crate) struct Admin {
     #[arg(short, long, default_value = DEFAULT_PATH, value_name = "FILE")]
     pub(crate) config: PathBuf,
     /// The admin listener itself: `127.0.0.1:9180` or `unix:/run/tidegate/admin.sock`. Its token is
-    /// taken from TIDEGATE_ADMIN_TOKEN.
+    /// taken from `TIDEGATE_ADMIN_TOKEN`.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
 }
