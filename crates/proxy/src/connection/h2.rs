@@ -6,6 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 
 use ::h2::server::SendResponse;
@@ -440,17 +441,40 @@ fn head(response: &Response, length: Option<u64>) -> Option<http::Response<()>> 
 pub(crate) fn fields(headers: &Headers) -> HeaderMap {
     let mut map = HeaderMap::with_capacity(headers.len());
     for field in field::end_to_end(headers) {
-        let name = HeaderName::from_bytes(field.name);
-        let value = HeaderValue::from_bytes(field.value);
-        if let (Ok(name), Ok(value)) = (name, value) {
+        let name = name_of(field.known)
+            .map_or_else(|| HeaderName::from_bytes(field.name).ok(), |name| Some(name.clone()));
+        if let (Some(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
             map.append(name, value);
         }
     }
     map
 }
 
+/// The name as `h2` has it, made once: to make one costs more than all else about a field.
+fn name_of(known: Known) -> Option<&'static HeaderName> {
+    static NAMES: LazyLock<Vec<HeaderName>> = LazyLock::new(|| {
+        let names = Known::ALL.iter().map(|known| known.name().to_ascii_lowercase());
+        names.filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok()).collect()
+    });
+    NAMES.get(known as usize)
+}
+
 /// What the head would be in HTTP/1, for the record; its size on the wire is the connection's matter.
 fn head_bytes(head: &http::Response<()>) -> u64 {
     let fields = head.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     fields.sum::<usize>() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_known_name_is_found_at_its_place() {
+        for known in Known::ALL {
+            let name = name_of(*known).map(HeaderName::as_str);
+            assert_eq!(name, Some(known.name().to_ascii_lowercase().as_str()));
+        }
+        assert_eq!(name_of(Known::Other), None);
+    }
 }
