@@ -194,3 +194,76 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    use tidegate_proxy::tls::TicketKeys;
+    use tidegate_telemetry::clock::Stamp;
+    use tidegate_telemetry::metrics::Settings;
+
+    use super::super::sockets::{self, Inherited};
+    use super::*;
+
+    fn plan(address: SocketAddr, metrics: &Metrics) -> (Arc<Plan>, Vec<Vec<Bound>>) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("tidegate.toml");
+        let text = format!(
+            "[process]\nworkers = 1\n[[listen]]\naddress = \"{address}\"\n[[site]]\nhost = \"*\"\n\
+             [[site.route]]\npath = \"/\"\nanswer = {{ status = 200, body = \"hello\" }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let tickets = Arc::new(TicketKeys::new().unwrap());
+        let settings = super::super::load(&file, &tickets).unwrap().settings;
+        let sockets = sockets::bind(&settings.listeners, 1, &mut Inherited::default()).unwrap();
+        let plan = Plan::build(settings, None, Vec::new(), metrics.labels(), Stamp::now());
+        (Arc::new(plan), sockets)
+    }
+
+    fn is_answered(mut client: TcpStream) -> bool {
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello")
+    }
+
+    #[test]
+    fn a_worker_that_ended_is_replaced_and_who_waited_meanwhile_is_served() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let metrics = Metrics::new(Settings::default(), 0);
+        let logs = Logs::start().unwrap();
+        let (plan, sockets) = plan(address, &metrics);
+        let (mut crew, mut ended) = Crew::start(sockets, &plan, &metrics, &logs).unwrap();
+        assert!(is_answered(TcpStream::connect(address).unwrap()));
+        // Without anybody to command it, a worker ends.
+        crew.hands[0].commands = mpsc::channel(1).0;
+        let end = ended.blocking_recv().unwrap();
+        assert!(matches!(end, Ended { worker: 0, why: Why::Drained }), "{end:?}");
+        let waiting = TcpStream::connect(address).unwrap();
+        crew.replace(0, &plan, &metrics, &logs).unwrap();
+        assert!(is_answered(waiting));
+        assert_eq!(crew.drain(Duration::ZERO), [Address::Tcp(address)]);
+        assert!(matches!(ended.blocking_recv().unwrap().why, Why::Drained));
+        assert!(TcpStream::connect(address).is_err());
+    }
+
+    #[test]
+    fn a_plan_goes_to_all_workers_or_to_none() {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let metrics = Metrics::new(Settings::default(), 0);
+        let logs = Logs::start().unwrap();
+        let (plan, sockets) = plan(address, &metrics);
+        let (mut crew, _ended) = Crew::start(sockets, &plan, &metrics, &logs).unwrap();
+        // A second hand whose worker takes no commands.
+        let (commands, _standing_still) = mpsc::channel(1);
+        commands.try_send(Command::Drain(Duration::ZERO)).unwrap();
+        crew.hands.push(Hand { commands, sockets: Vec::new() });
+        let refused = crew.adopt_as_it_is(&plan).unwrap_err();
+        assert!(matches!(refused, Obstacle::WorkerBusy(1)), "{refused}");
+        assert_eq!(crew.hands[0].commands.capacity(), COMMANDS_MAX);
+        crew.drain(Duration::ZERO);
+    }
+}
