@@ -104,7 +104,7 @@ fn words(block: &[u8; BLOCK]) -> (u64, u64) {
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
 }
 
-/// Whether no byte is a bad one.
+/// Whether no byte is a bad one. Comparisons become vectors, `matches!` does not.
 #[inline]
 pub(crate) fn none(bytes: &[u8], is_bad: impl Fn(u8) -> bool) -> bool {
     let any = |block: &[u8; BLOCK]| block.iter().fold(false, |any, &byte| any | is_bad(byte));

@@ -457,6 +457,18 @@ mod tests {
     }
 
     #[test]
+    fn plain_names_are_of_letters_digits_and_dashes() {
+        for byte in 0..=255_u8 {
+            for len in [1, 4, 8, 16, 20] {
+                let mut name = vec![b'a'; len];
+                name[len / 2] = byte;
+                let expected = byte.is_ascii_alphanumeric() || byte == b'-';
+                assert_eq!(is_plain(&name), expected, "{byte:#x} of {len}");
+            }
+        }
+    }
+
+    #[test]
     fn names_are_tokens() {
         let all: Vec<u8> = (0..=255).filter(|&byte| is_name(&[b'a', byte])).collect();
         assert_eq!(

@@ -92,7 +92,7 @@ fn absolute(target: &[u8]) -> Result<Form<'_>, TargetError> {
 /// Browsers send `"`, `<`, `>`, `^`, `` ` ``, `{`, `|` and `}` raw, and a backslash in queries, so
 /// these pass although RFC 3986 has them encoded; nobody gives them a meaning.
 fn check_bytes(target: &[u8]) -> Result<(), TargetError> {
-    let is_odd = |byte: u8| !(0x21..=0x7e).contains(&byte) || matches!(byte, b'#' | b'\\');
+    let is_odd = |byte: u8| !(0x21..=0x7e).contains(&byte) || byte == b'#' || byte == b'\\';
     if block::none(target, is_odd) { Ok(()) } else { why_odd(target) }
 }
 
