@@ -32,7 +32,9 @@ fuzz_target!(|input: &[u8]| {
         text.extend_from_slice(b"\r\n");
     }
     chunked::end(&mut text, &trailers);
-    let again = decode(&[&text]).expect("what was written is accepted");
+    // Written fields have a space behind the colon, which those read may lack.
+    let roomier = ChunkLimits { trailer_bytes_max: 2 * LIMITS.trailer_bytes_max, ..LIMITS };
+    let again = decode_within(roomier, &[&text]).expect("what was written is accepted");
     let (data_again, trailers_again, len_again) = again.expect("what was written has an end");
     assert_eq!(data_again, data);
     assert_eq!(pairs(&trailers_again), pairs(&trailers));
@@ -40,7 +42,11 @@ fuzz_target!(|input: &[u8]| {
 });
 
 fn decode(pieces: &[&[u8]]) -> Result<Option<Body>, ChunkError> {
-    let mut decoder = Decoder::new(LIMITS);
+    decode_within(LIMITS, pieces)
+}
+
+fn decode_within(limits: ChunkLimits, pieces: &[&[u8]]) -> Result<Option<Body>, ChunkError> {
+    let mut decoder = Decoder::new(limits);
     let mut data = Vec::new();
     let mut len = 0;
     for piece in pieces {

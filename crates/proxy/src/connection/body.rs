@@ -354,8 +354,8 @@ impl BodyWriter {
         if let Self::Chunked(_) = self {
             let bytes = out.bytes_mut();
             bytes.extend_from_slice(b"0\r\n");
-            for field in trailers.into_iter().flat_map(tidegate_http::field::end_to_end) {
-                write::field(bytes, field.name, field.value);
+            if let Some(trailers) = trailers {
+                write::end_to_end(bytes, trailers, |_| true);
             }
             bytes.extend_from_slice(b"\r\n");
             *self = Self::Ended;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tidegate_http::chunked::ChunkLimits;
 use tidegate_http::error::RequestError;
-use tidegate_http::field::{Known, end_to_end};
+use tidegate_http::field::Known;
 use tidegate_http::framing::{Body, Persist};
 use tidegate_http::parse::{self, HeadLimits, HeadScan};
 use tidegate_http::{Headers, Method, Request, Response, Version, framing, write};
@@ -182,7 +182,7 @@ impl Connection {
         let mut waiting = false;
         let mut empty_line = EmptyLine::Tolerated;
         let found = poll_fn(|cx| {
-            match self.poll_head(limits, first_byte, &mut empty_line, cx) {
+            match self.poll_head(request, limits, first_byte, &mut empty_line, cx) {
                 Poll::Ready(found) => return Poll::Ready(found),
                 Poll::Pending if !waiting => {
                     waiting = true;
@@ -202,14 +202,9 @@ impl Connection {
             Err(received) => return received,
         };
         let Some(buffer) = &mut self.input else { return Received::Broken };
-        let parsed = parse::request(&buffer.filled()[..end], limits, request);
-        if matches!(parsed, Err(RequestError::Http2Preface)) && self.requests == 1 {
-            return Received::Http2;
-        }
         buffer.consume(end);
         self.head_in = end as u64;
-        let judged = parsed.and_then(|()| framing::of_request(request));
-        match judged {
+        match framing::of_request(request) {
             Ok(body) => {
                 self.persist = framing::persist_request(request);
                 self.reader = BodyReader::new(body, ChunkLimits::default());
@@ -224,6 +219,7 @@ impl Connection {
 
     fn poll_head(
         &mut self,
+        request: &mut Request,
         limits: &HeadLimits,
         first_byte: &mut Stamp,
         empty_line: &mut EmptyLine,
@@ -239,7 +235,7 @@ impl Connection {
                 if *empty_line == EmptyLine::Tolerated {
                     buffer.consume(parse::skip_empty_line(buffer.filled()));
                 }
-                match self.scan.find_request(buffer.filled(), limits) {
+                match self.scan.read_request(buffer.filled(), limits, request) {
                     Ok(Some(end)) => return Poll::Ready(Ok(end)),
                     Ok(None) => {}
                     Err(error) => return Poll::Ready(Err(Received::Refused(error))),
@@ -315,9 +311,7 @@ impl Connection {
         }
         let out = self.out.bytes_mut();
         write::status_line(out, status);
-        for field in end_to_end(fields) {
-            write::field(out, field.name, field.value);
-        }
+        write::end_to_end(out, fields, |_| true);
         write::end(out);
     }
 
@@ -339,11 +333,7 @@ impl Connection {
         let out = self.out.bytes_mut();
         let begin = out.len();
         write::status_line(out, status);
-        for field in end_to_end(&response.headers) {
-            if field.known != Known::ContentLength || told {
-                write::field(out, field.name, field.value);
-            }
-        }
+        write::end_to_end(out, &response.headers, |known| known != Known::ContentLength || told);
         match framed {
             Body::None if told || status == 204 => {}
             Body::None => write::content_length(out, 0),
@@ -390,9 +380,7 @@ impl Connection {
     pub(crate) fn switch(&mut self, protocol: &[u8], fields: &Headers) {
         let out = self.out.bytes_mut();
         write::status_line(out, 101);
-        for field in end_to_end(fields) {
-            write::field(out, field.name, field.value);
-        }
+        write::end_to_end(out, fields, |_| true);
         write::field(out, b"Connection", b"upgrade");
         write::field(out, b"Upgrade", protocol);
         write::end(out);

@@ -91,11 +91,7 @@ impl Outgoing<'_, '_> {
         out.extend_from_slice(b"Host: ");
         self.host(out);
         out.extend_from_slice(b"\r\n");
-        for field in end_to_end(self.fields) {
-            if !is_ours(field.known) {
-                write::field(out, field.name, field.value);
-            }
-        }
+        write::end_to_end(out, self.fields, |known| !is_ours(known));
         self.origin().write_lines(out);
         match body {
             Body::Length(length) => write::content_length(out, length),

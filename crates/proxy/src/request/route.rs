@@ -1,7 +1,7 @@
 //! Stop 2, route: the site by host, the route by path and method.
 
+use tidegate_http::target;
 use tidegate_http::target::Scheme;
-use tidegate_http::{field, target};
 use tidegate_telemetry::Stamp;
 
 use super::answer::Answer;
@@ -51,8 +51,7 @@ fn find<'p>(
     exchange.record.site = site.label;
 
     let request = &exchange.request;
-    let look_alike = |name| field::look_alike(name).is_some();
-    if request.headers.iter().any(|field| look_alike(field.name)) {
+    if request.headers.look_alike().is_some() {
         return Err(Refusal::LookAlike);
     }
     let form = target::normalize_path(request.path(), &mut exchange.normal_path);

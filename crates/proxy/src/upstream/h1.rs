@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use tidegate_http::chunked::ChunkLimits;
 use tidegate_http::framing::{self, Body, Persist};
-use tidegate_http::parse::{self, HeadLimits, HeadScan};
+use tidegate_http::parse::{HeadLimits, HeadScan};
 use tidegate_http::{Headers, Method, Response};
 
 use super::OpenConnection;
@@ -130,11 +130,9 @@ impl Connection {
         }
         let buffer = self.input.get_or_insert_with(Buffer::take);
         loop {
-            let found = self.scan.find_response(buffer.filled(), limits);
-            match found.map_err(HeadError::Invalid)? {
+            let read = self.scan.read_response(buffer.filled(), limits, response);
+            match read.map_err(HeadError::Invalid)? {
                 Some(end) => {
-                    parse::response(&buffer.filled()[..end], limits, response)
-                        .map_err(HeadError::Invalid)?;
                     buffer.consume(end);
                     self.scan.reset();
                     break;
