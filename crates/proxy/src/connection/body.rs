@@ -196,6 +196,11 @@ pub(crate) struct Outbox {
     handed: bool,
 }
 
+/// Frees half of this thread's spare outboxes; see [`crate::worker::buffers::trim`].
+pub(crate) fn trim_outboxes() {
+    OUTBOXES.with_borrow_mut(|kept| kept.truncate(kept.len() / 2));
+}
+
 impl Outbox {
     /// Where more is appended.
     pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {

@@ -27,6 +27,7 @@ use tokio::task::AbortHandle;
 
 use self::accept::Bound;
 use self::wheel::{TICK, Wheel};
+use crate::connection::body;
 use crate::plan::Plan;
 use crate::request::Exchange;
 use crate::settings::Address;
@@ -209,6 +210,15 @@ impl Worker {
         self.0.exchanges.borrow_mut().pop().unwrap_or_default()
     }
 
+    /// Frees half of what is kept for reuse and not in use.
+    fn trim(&self) {
+        buffers::trim();
+        body::trim_outboxes();
+        let mut kept = self.0.exchanges.borrow_mut();
+        let half = kept.len() / 2;
+        kept.truncate(half);
+    }
+
     /// Takes an exchange back for reuse.
     pub(crate) fn recycle(&self, mut exchange: Box<Exchange>) {
         let mut kept = self.0.exchanges.borrow_mut();
@@ -289,6 +299,7 @@ async fn tick(worker: Worker) {
         if worker.wheel().now().is_multiple_of(SWEEP_TICKS) {
             poll_fn(|cx| {
                 worker.pool().sweep(cx);
+                worker.trim();
                 Poll::Ready(())
             })
             .await;

@@ -16,6 +16,14 @@ pub(super) fn raise_open_files() -> Option<u64> {
     }
 }
 
+/// Turns huge pages off. A worker's memory is many small pieces: in pages of 2 MiB some of them would
+/// hold all of it resident, and an idle connection would cost a third more than it needs.
+pub(super) fn disable_huge_pages() {
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!(%error, "huge pages cannot be turned off");
+    }
+}
+
 /// Each request may need a connection to its client and one to a server.
 pub(super) fn warn_of_few_files(open_files: Option<u64>, process: &Process) {
     let wanted = u64::try_from(process.connections_max).unwrap_or(u64::MAX);

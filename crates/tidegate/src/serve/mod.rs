@@ -64,6 +64,7 @@ fn begin(
     predecessor: Option<Rc<Predecessor>>,
     mut inheritance: Inheritance,
 ) -> Result<(), Obstacle> {
+    limits::disable_huge_pages();
     let open_files = limits::raise_open_files();
     let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
     inheritance.give_ticket_keys(&tickets);
