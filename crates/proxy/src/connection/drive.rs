@@ -5,11 +5,10 @@
 
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tidegate_http::framing::Persist;
 use tidegate_http::parse::HeadLimits;
@@ -30,7 +29,7 @@ use crate::request::{self, Exchange, Refusal, Surroundings};
 use crate::settings::{Listener, ListenerLimits, Protocols, ProxyProtocol};
 use crate::tls::{self, Alpn, HandshakeFailure};
 use crate::worker::buffers::Buffer;
-use crate::worker::wheel::{Signal, Slot};
+use crate::worker::wheel::Signal;
 use crate::worker::{Counted, Worker};
 
 /// Serves an accepted connection, in a task of its own.
@@ -168,7 +167,7 @@ async fn open(
     let timeout = client.listener.timeouts.handshake;
     let mut received = None;
     if client.listener.proxy_protocol == ProxyProtocol::Required {
-        let header = within(&slot, timeout, proxy_header(&mut socket)).await;
+        let header = slot.within(timeout, proxy_header(&mut socket)).await;
         let (header, rest) = header.map_err(|()| Closed::Timeout)?.map_err(|code| {
             worker.metrics().protocol_error(Protocol::Http11, Side::Downstream, code);
             Closed::ProtocolError
@@ -194,7 +193,7 @@ async fn open(
     };
     let received = received.as_ref().map_or(&[][..], Buffer::filled);
     let handshake = tls::accept_after(socket, &server, received);
-    let stream = match within(&slot, timeout, handshake).await {
+    let stream = match slot.within(timeout, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             worker.metrics().tls_failed(Side::Downstream, error.failure.code());
@@ -247,22 +246,6 @@ async fn answer_plain(mut io: tls::Transport) {
     // The client may be gone; there is nobody else to tell.
     let _ = io.write_all(ANSWER).await;
     let _ = io.shutdown().await;
-}
-
-pub(super) async fn within<T>(
-    slot: &Slot,
-    time: Duration,
-    future: impl Future<Output = T>,
-) -> Result<T, ()> {
-    let mut future = pin!(future);
-    slot.set(time);
-    poll_fn(|cx| {
-        if let Poll::Ready(value) = future.as_mut().poll(cx) {
-            return Poll::Ready(Ok(value));
-        }
-        slot.poll_expired(cx).map(Err)
-    })
-    .await
 }
 
 /// Serves what has been received: a request, and those pipelined behind it. Then the connection is

@@ -15,7 +15,7 @@ use tidegate_telemetry::record::Protocol;
 use tidegate_telemetry::{Side, Stamp};
 use tokio::io::AsyncWriteExt as _;
 
-use super::drive::{begin, within};
+use super::drive::begin;
 use super::transport::Transport;
 use super::{Client, Downstream, h2, linger};
 use crate::request::{self, Refusal, Surroundings};
@@ -43,7 +43,7 @@ impl Http2 {
         let idle = client.listener.timeouts.idle;
         let timeout = client.listener.timeouts.handshake;
         let mut transport = h2::Prefixed::new(transport, received);
-        match within(&slot, timeout, preface(&mut transport)).await {
+        match slot.within(timeout, preface(&mut transport)).await {
             Ok(Preface::Right) => {}
             Ok(Preface::Cut) => return Closed::ByClient,
             Ok(Preface::Wrong) => {
@@ -65,7 +65,7 @@ impl Http2 {
             .max_local_error_reset_streams(Some(settings.resets_max))
             .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
             .handshake::<_, Bytes>(transport);
-        let mut connection = match within(&slot, timeout, handshake).await {
+        let mut connection = match slot.within(timeout, handshake).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(_)) => return Closed::ProtocolError,
             Err(()) => return Closed::Timeout,

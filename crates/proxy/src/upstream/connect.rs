@@ -1,12 +1,9 @@
 //! Opening connections to servers: TCP or Unix, PROXY header, TLS, HTTP/2.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use tidegate_telemetry::Stamp;
 use tidegate_telemetry::metrics::Label;
@@ -53,17 +50,21 @@ pub(crate) async fn open(
     let settings = group.settings();
     let time = settings.connect_timeout;
     let address = seat.server().address();
-    let socket = within(slot, time, connect(address)).await?.map_err(ConnectError::Io)?;
+    let socket =
+        slot.within(time, connect(address)).await.map_err(late)?.map_err(ConnectError::Io)?;
     stamps.connected = Stamp::now();
     let mut transport = Transport::Plain(socket);
     if settings.proxy_protocol != SendProxyProtocol::Off {
         let header = proxy_header(settings.proxy_protocol, client, client_addr);
-        within(slot, time, send(&mut transport, &header)).await?.map_err(ConnectError::Io)?;
+        slot.within(time, send(&mut transport, &header))
+            .await
+            .map_err(late)?
+            .map_err(ConnectError::Io)?;
     }
     if let Some(tls) = &settings.tls {
         let Transport::Plain(socket) = transport else { return Err(ConnectError::Late) };
         let handshake = tls::connect(socket, tls, seat.host());
-        let stream = within(slot, time, handshake).await?;
+        let stream = slot.within(time, handshake).await.map_err(late)?;
         let stream = stream.map_err(|error| ConnectError::Tls(error.failure.code()))?;
         transport = Transport::Tls(Box::new(stream));
         stamps.upstream_tls_done = Stamp::now();
@@ -78,12 +79,12 @@ pub(crate) async fn open(
                 .initial_connection_window_size(4 * 1024 * 1024)
                 .enable_push(false)
                 .handshake(transport);
-            let opened = within(slot, time, handshake).await?;
+            let opened = slot.within(time, handshake).await.map_err(late)?;
             let (send, connection) = opened.map_err(|_| ConnectError::Http2("h2_handshake"))?;
             let label = seat.server().label();
             tokio::task::spawn_local(drive(connection, counted, label, worker.clone()));
             worker.pool().share(group, seat, send.clone());
-            let send = within(slot, time, send.ready()).await?;
+            let send = slot.within(time, send.ready()).await.map_err(late)?;
             let send = send.map_err(|_| ConnectError::Http2("h2_handshake"))?;
             Ok(Upstream::Http2(Box::new(h2::Stream::new(send))))
         }
@@ -101,6 +102,11 @@ async fn drive(
         tracing::debug!(server = counted.server().name(), %error, "HTTP/2 connection to a server ended");
     }
     worker.metrics().upstream_closed(label, tidegate_telemetry::metrics::ConnectionState::Busy);
+}
+
+/// The time for a step is over.
+fn late((): ()) -> ConnectError {
+    ConnectError::Late
 }
 
 /// Opens the bare socket.
@@ -122,23 +128,6 @@ async fn send(transport: &mut Transport, mut bytes: &[u8]) -> io::Result<()> {
         bytes = &bytes[n..];
     }
     Ok(())
-}
-
-/// What a future comes to within a time.
-async fn within<T>(
-    slot: &Slot,
-    time: Duration,
-    future: impl Future<Output = T>,
-) -> Result<T, ConnectError> {
-    let mut future = pin!(future);
-    slot.set(time);
-    poll_fn(|cx| {
-        if let Poll::Ready(value) = future.as_mut().poll(cx) {
-            return Poll::Ready(Ok(value));
-        }
-        slot.poll_expired(cx).map(|()| Err(ConnectError::Late))
-    })
-    .await
 }
 
 fn proxy_header(

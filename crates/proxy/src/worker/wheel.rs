@@ -10,6 +10,8 @@
 //! asked to give way when connections become scarce.
 
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -214,6 +216,23 @@ impl Slot {
             waker => *waker = Some(cx.waker().clone()),
         }
         Poll::Pending
+    }
+
+    /// What a future comes to, if it does so within a time.
+    pub(crate) async fn within<T>(
+        &self,
+        time: Duration,
+        future: impl Future<Output = T>,
+    ) -> Result<T, ()> {
+        let mut future = pin!(future);
+        self.set(time);
+        poll_fn(|cx| {
+            if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                return Poll::Ready(Ok(value));
+            }
+            self.poll_expired(cx).map(Err)
+        })
+        .await
     }
 
     /// Joins the idle connections as the youngest of them.
