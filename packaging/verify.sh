@@ -2,9 +2,9 @@
 # Lets systemd judge the unit: what it does not understand, and how much it still exposes.
 # The argument is a binary to stand for the installed one.
 set -euo pipefail
+binary=$(realpath "$1")
 cd "$(dirname "$0")"
 
-binary=$(realpath "$1")
 # The most that `systemd-analyze security` may count, of 100 tenths.
 exposure_max=20
 
