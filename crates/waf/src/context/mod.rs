@@ -1,0 +1,1 @@
+//! Context: what rules remember between requests, shared by all workers.

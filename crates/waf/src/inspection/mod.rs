@@ -1,0 +1,1 @@
+//! One transaction's way through the five phases.

@@ -1,0 +1,1 @@
+//! Operators other than patterns: each a pure question about one value.

@@ -1,0 +1,1 @@
+//! Patterns: PCRE as rules write it, compiled to linear-time automata, and what each needs to match.

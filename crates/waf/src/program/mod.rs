@@ -1,0 +1,1 @@
+//! A rule set compiled into a program.

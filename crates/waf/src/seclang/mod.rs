@@ -1,0 +1,1 @@
+//! SecLang as text: lexer, directives, rules, and every mistake with its place.

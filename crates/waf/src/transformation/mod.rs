@@ -1,0 +1,1 @@
+//! Transformations: bytes to bytes, one value at a time.
