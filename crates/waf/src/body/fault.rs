@@ -1,0 +1,29 @@
+//! Why a body cannot be read: `REQBODY_ERROR` and its message.
+
+use std::fmt;
+
+/// What ended a processor before its body's end.
+///
+/// Always the client's doing, never a reason to retry. Shown, it is `REQBODY_ERROR_MSG`, in
+/// `ModSecurity` 2's words where it has any, since rules and regression tests look for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// More arguments than [`Limits::arguments_max`](super::Limits::arguments_max).
+    Arguments,
+    /// More bytes outside of files than
+    /// [`Limits::fields_bytes_max`](super::Limits::fields_bytes_max).
+    Fields,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments => f.write_str("SecArgumentsLimit exceeded"),
+            Self::Fields => {
+                f.write_str("Request body no files data length is larger than the configured limit")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,59 @@
+//! Every limit of the body processors, in one place.
+
+/// What a body may hold before its processor gives up with a fault.
+///
+/// All of them bound memory or work per request; none of them depends on how the body is cut into
+/// pieces. Where ModSecurity has a directive for a limit, the directive's name and default stand
+/// beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Arguments that one body may give (`SecArgumentsLimit`, 1,000). The next one is a fault.
+    pub arguments_max: u32,
+    /// Bytes of a body without the contents of its files (`SecRequestBodyNoFilesLimit`, 1 MiB; the
+    /// recommended configuration says 128 KiB). For all kinds but multipart that is the whole body;
+    /// so this bounds what a processor ever holds of a value, too.
+    pub fields_bytes_max: usize,
+    /// Bytes of a decoded argument's full name, which in JSON and XML grows with the depth:
+    /// without it, a body could ask for its own length squared in names. Ours; 8 KiB.
+    pub name_bytes_max: usize,
+    /// What separates pairs of an urlencoded body (`SecArgumentSeparator`, `&`).
+    pub argument_separator: u8,
+    /// Arrays and objects open at once (`SecRequestBodyJsonDepthLimit`; ModSecurity defaults to
+    /// 10,000, its recommended configuration to 512, Coraza's to 1,024). 512.
+    pub json_depth_max: u32,
+    /// Elements open at once (libxml2's own limit: 256).
+    pub xml_depth_max: u32,
+    /// Attributes of one element, namespace declarations included. Ours; 256.
+    pub xml_attributes_max: u32,
+    /// Elements of one document. Ours; 100,000.
+    pub xml_elements_max: u32,
+    /// Parts of a multipart body, fields and files together. Ours; 1,000.
+    pub parts_max: u32,
+    /// Lines of one part's header. Ours; 32.
+    pub part_headers_max: u32,
+    /// Bytes of one line of a part's header without its line end, and of a folded field in all
+    /// (ModSecurity: 4,096).
+    pub part_header_bytes_max: usize,
+    /// Files whose contents are handed out (`SecUploadFileLimit`, 100). Further ones are named and
+    /// counted without their contents, and `MULTIPART_FILE_LIMIT_EXCEEDED` is raised.
+    pub files_max: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            arguments_max: 1000,
+            fields_bytes_max: 1 << 20,
+            name_bytes_max: 8 << 10,
+            argument_separator: b'&',
+            json_depth_max: 512,
+            xml_depth_max: 256,
+            xml_attributes_max: 256,
+            xml_elements_max: 100_000,
+            parts_max: 1000,
+            part_headers_max: 32,
+            part_header_bytes_max: 4096,
+            files_max: 100,
+        }
+    }
+}
