@@ -1,1 +1,44 @@
 //! SecLang as text: lexer, directives, rules, and every mistake with its place.
+//!
+//! [`parse`] reads a whole rule set into a [`Document`]: directives in their order with includes
+//! resolved, chains nested in their starters, names looked up in the tables, macros parsed once.
+//! It needs no compiler and does no matching: patterns, address lists and data files stay text here,
+//! with the place where they stand, for whoever compiles them.
+
+pub mod action;
+pub mod control;
+mod diagnostic;
+mod document;
+mod files;
+mod location;
+pub mod operator;
+mod rule;
+pub mod setting;
+mod support;
+mod text;
+
+pub use action::Action;
+pub use control::Control;
+pub use diagnostic::{Code, Diagnostic, Note};
+pub use document::{Directive, Document, TargetUpdate};
+pub use files::{FileError, Files};
+pub use location::{Located, Location};
+pub use operator::OperatorName;
+pub use rule::{Link, OperatorCall, Rule, Selector, Sense, Target, TargetKind, Test};
+pub use setting::Setting;
+pub use support::Support;
+pub use text::{Piece, Text};
+
+/// Where a rule set begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<'a> {
+    /// A file, by its path.
+    File(&'a str),
+    /// Text, as if it stood in a file of this path.
+    Text {
+        /// The path: relative includes and data files are resolved against its directory.
+        path: &'a str,
+        /// The text.
+        text: &'a [u8],
+    },
+}
