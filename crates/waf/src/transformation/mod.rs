@@ -11,8 +11,22 @@
 //! that has none; then it copies runs, not bytes. Which chain a value goes through, and that equal
 //! chains are computed once, is [`crate::program`]'s matter.
 
+mod base64;
+mod best_fit;
+mod command_line;
+mod comment;
+mod digest;
+mod entity;
+mod escape;
+mod hex;
 mod letter_case;
+mod null;
+mod parity;
+mod path;
 mod rewrite;
+mod unicode;
+mod url;
+mod white_space;
 
 /// What a transformation made of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +38,13 @@ pub enum Outcome {
     Written,
 }
 
-/// Declares every transformation once: its variant, its name as the documentation writes it, further
-/// names that mean the same, how much it may grow a value, and what it does.
+/// Declares every transformation once: its variant, its name as the reference writes it, further
+/// names that mean the same, what it does, and how much it may grow a value.
 macro_rules! transformations {
-    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(or $alias:literal)*, grows $growth:literal;)+) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $name:literal $(or $alias:literal)? by $function:path, grows $growth:literal;
+    )+) => {
         /// One transformation. `t:none` is not among them: it empties the chain written so far,
         /// which the parser does.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,123 +56,144 @@ macro_rules! transformations {
             /// All of them, in the order of the reference.
             pub const ALL: &'static [Transformation] = &[$(Self::$variant),+];
 
+            /// Every name and what it names.
+            const NAMES: &'static [(&'static str, Transformation)] =
+                &[$(($name, Self::$variant), $(($alias, Self::$variant),)?)+];
+
             /// The name as the reference writes it.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The transformation a rule means by `name`, in any mixture of ASCII cases.
-            pub fn named(name: &str) -> Option<Transformation> {
-                const NAMES: &[(&str, Transformation)] =
-                    &[$(($name, Transformation::$variant), $(($alias, Transformation::$variant),)*)+];
-                NAMES
-                    .iter()
-                    .find(|(known, _)| known.eq_ignore_ascii_case(name))
-                    .map(|&(_, transformation)| transformation)
-            }
-
-            /// The most bytes of output for each byte of input, beyond a constant of 40 bytes (the
-            /// digests and the length of an empty value).
+            /// The most bytes of output for each byte of input, beyond the 20 of a digest.
             pub fn growth_max(self) -> usize {
                 match self { $(Self::$variant => $growth,)+ }
+            }
+
+            /// Writes the transformed `input` into `output`, which is emptied first, or says that
+            /// the result equals the input.
+            ///
+            /// [`Outcome::Unchanged`] comes exactly when the result equals the input. A caller that
+            /// keeps one buffer for all values allocates nothing here once it has grown.
+            pub fn apply(self, input: &[u8], output: &mut Vec<u8>) -> Outcome {
+                output.clear();
+                match self { $(Self::$variant => $function(input, output),)+ }
             }
         }
     };
 }
 
 transformations! {
-    /// Decodes Base64; stops at the first byte that is not of its alphabet.
-    Base64Decode = "base64Decode", grows 1;
+    /// Decodes Base64 up to the first byte that is not of its alphabet.
+    Base64Decode = "base64Decode" by base64::decode, grows 1;
     /// Decodes Base64 and skips the bytes that are not of its alphabet.
-    Base64DecodeExt = "base64DecodeExt", grows 1;
+    Base64DecodeExt = "base64DecodeExt" by base64::decode_lenient, grows 1;
     /// Encodes in Base64 with padding, on one line.
-    Base64Encode = "base64Encode", grows 4;
+    Base64Encode = "base64Encode" by base64::encode, grows 4;
     /// Undoes the disguises of shell commands: quotes, carets and backslashes go, separators become
     /// one space, none before `/` and `(`, and letters become lower case.
-    CmdLine = "cmdLine", grows 1;
+    CmdLine = "cmdLine" by command_line::plain, grows 1;
     /// Makes each run of white space one space.
-    CompressWhitespace = "compressWhitespace", grows 1;
+    CompressWhitespace = "compressWhitespace" by white_space::compress, grows 1;
     /// Decodes the escapes of CSS 2: a backslash and up to six hexadecimal digits.
-    CssDecode = "cssDecode", grows 1;
+    CssDecode = "cssDecode" by escape::decode_css, grows 1;
     /// Decodes the escapes of ANSI C: `\n`, `\x41`, `\101`.
-    EscapeSeqDecode = "escapeSeqDecode", grows 1;
+    EscapeSeqDecode = "escapeSeqDecode" by escape::decode_ansi_c, grows 1;
     /// Decodes pairs of hexadecimal digits.
-    HexDecode = "hexDecode", grows 1;
+    HexDecode = "hexDecode" by hex::decode, grows 1;
     /// Encodes each byte as two lower-case hexadecimal digits.
-    HexEncode = "hexEncode", grows 2;
-    /// Decodes HTML's numeric entities and `quot`, `amp`, `lt`, `gt`, `nbsp`.
-    HtmlEntityDecode = "htmlEntityDecode", grows 1;
+    HexEncode = "hexEncode" by hex::encode, grows 2;
+    /// Decodes HTML's numeric references and `quot`, `amp`, `lt`, `gt`, `nbsp`.
+    HtmlEntityDecode = "htmlEntityDecode" by entity::decode, grows 1;
     /// Decodes JavaScript's escapes: `\u0041`, `\x41`, `\101`, `\n`.
-    JsDecode = "jsDecode", grows 1;
+    JsDecode = "jsDecode" by escape::decode_js, grows 1;
     /// Replaces the value by its length in bytes, in decimal.
-    Length = "length", grows 1;
+    Length = "length" by digest::length, grows 1;
     /// Makes ASCII letters lower case.
-    Lowercase = "lowercase", grows 1;
+    Lowercase = "lowercase" by letter_case::lower, grows 1;
     /// Replaces the value by its MD5 digest, 16 raw bytes.
-    Md5 = "md5", grows 1;
+    Md5 = "md5" by digest::md5, grows 1;
     /// Removes empty, `.` and `..` segments from a path.
-    NormalizePath = "normalizePath" or "normalisePath", grows 1;
-    /// As [`Self::NormalizePath`], with backslashes made slashes first.
-    NormalizePathWin = "normalizePathWin" or "normalisePathWin", grows 1;
-    /// Sets the highest bit of each byte so that the parity is even.
-    ParityEven7bit = "parityEven7bit", grows 1;
-    /// Sets the highest bit of each byte so that the parity is odd.
-    ParityOdd7bit = "parityOdd7bit", grows 1;
+    NormalizePath = "normalizePath" or "normalisePath" by path::normalize, grows 1;
+    /// As [`Self::NormalizePath`], with backslashes taken for slashes.
+    NormalizePathWin = "normalizePathWin" or "normalisePathWin" by path::normalize_windows, grows 1;
+    /// Sets the highest bit of each byte so that its parity is even.
+    ParityEven7bit = "parityEven7bit" by parity::even, grows 1;
+    /// Sets the highest bit of each byte so that its parity is odd.
+    ParityOdd7bit = "parityOdd7bit" by parity::odd, grows 1;
     /// Clears the highest bit of each byte.
-    ParityZero7bit = "parityZero7bit", grows 1;
+    ParityZero7bit = "parityZero7bit" by parity::zero, grows 1;
     /// Removes `/* */` and `<!-- -->` comments, and what follows `--` or `#`.
-    RemoveComments = "removeComments", grows 1;
+    RemoveComments = "removeComments" by comment::remove, grows 1;
     /// Removes the marks of comments: `/*`, `*/`, `<!--`, `-->`, `--`, `#`.
-    RemoveCommentsChar = "removeCommentsChar", grows 1;
+    RemoveCommentsChar = "removeCommentsChar" by comment::remove_marks, grows 1;
     /// Removes NUL bytes.
-    RemoveNulls = "removeNulls", grows 1;
+    RemoveNulls = "removeNulls" by null::remove, grows 1;
     /// Removes white space, the no-break space too.
-    RemoveWhitespace = "removeWhitespace", grows 1;
+    RemoveWhitespace = "removeWhitespace" by white_space::remove, grows 1;
     /// Makes each `/* */` comment one space; one that does not end reaches to the end.
-    ReplaceComments = "replaceComments", grows 1;
+    ReplaceComments = "replaceComments" by comment::replace, grows 1;
     /// Makes each NUL byte a space.
-    ReplaceNulls = "replaceNulls", grows 1;
+    ReplaceNulls = "replaceNulls" by null::replace, grows 1;
     /// Replaces the value by its SHA-1 digest, 20 raw bytes.
-    Sha1 = "sha1", grows 1;
+    Sha1 = "sha1" by digest::sha1, grows 1;
     /// Decodes SQL's hexadecimal strings, `0x414243`.
-    SqlHexDecode = "sqlHexDecode", grows 1;
+    SqlHexDecode = "sqlHexDecode" by hex::sql_decode, grows 1;
     /// Removes white space at both ends.
-    Trim = "trim", grows 1;
+    Trim = "trim" by white_space::trim, grows 1;
     /// Removes white space at the beginning.
-    TrimLeft = "trimLeft", grows 1;
+    TrimLeft = "trimLeft" by white_space::trim_left, grows 1;
     /// Removes white space at the end.
-    TrimRight = "trimRight", grows 1;
+    TrimRight = "trimRight" by white_space::trim_right, grows 1;
     /// Makes ASCII letters upper case.
-    Uppercase = "uppercase", grows 1;
+    Uppercase = "uppercase" by letter_case::upper, grows 1;
     /// Decodes `%41` and `+`.
-    UrlDecode = "urlDecode", grows 1;
-    /// Decodes `%41`, `+` and `%u0041`, the last to the best fit in ASCII.
-    UrlDecodeUni = "urlDecodeUni", grows 1;
+    UrlDecode = "urlDecode" by url::decode, grows 1;
+    /// Decodes `%41`, `+` and `%u0041`, the last to its best fit in ASCII.
+    UrlDecodeUni = "urlDecodeUni" by url::decode_unicode, grows 1;
     /// Encodes every byte but letters, digits and `*` as `%41`, and the space as `+`.
-    UrlEncode = "urlEncode", grows 3;
+    UrlEncode = "urlEncode" by url::encode, grows 3;
     /// Encodes the characters of UTF-8 beyond ASCII as `%u0041`.
-    Utf8toUnicode = "utf8toUnicode", grows 6;
+    Utf8toUnicode = "utf8toUnicode" by unicode::encode, grows 4;
 }
 
 impl Transformation {
-    /// Writes the transformed `input` into `output`, which is emptied first, or says that the result
-    /// equals the input.
-    ///
-    /// [`Outcome::Unchanged`] comes exactly when the result equals the input. A caller that keeps
-    /// one buffer for all values of a request allocates nothing here once it has grown.
-    pub fn apply(self, input: &[u8], output: &mut Vec<u8>) -> Outcome {
-        output.clear();
-        match self {
-            Self::Lowercase => letter_case::lowercase(input, output),
-            Self::Uppercase => letter_case::uppercase(input, output),
-            _ => Outcome::Unchanged,
-        }
+    /// The transformation that a rule means by `name`, in any mixture of ASCII cases.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|&(_, transformation)| transformation)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Holds the result of `transformation` for `input`, and its outcome, against what is expected.
+    pub(super) fn check(transformation: Transformation, input: &[u8], expected: &[u8]) {
+        let mut output = b"what was there before".to_vec();
+        let outcome = transformation.apply(input, &mut output);
+        let shown = || String::from_utf8_lossy(input).escape_debug().to_string();
+        match outcome {
+            Outcome::Unchanged => assert_eq!(
+                input.escape_ascii().to_string(),
+                expected.escape_ascii().to_string(),
+                "{transformation:?} leaves {} alone",
+                shown()
+            ),
+            Outcome::Written => {
+                assert_eq!(
+                    output.escape_ascii().to_string(),
+                    expected.escape_ascii().to_string(),
+                    "{transformation:?} of {}",
+                    shown()
+                );
+                assert_ne!(output, input, "{transformation:?} of {} is not a change", shown());
+            }
+        }
+    }
 
     #[test]
     fn names_lead_back_to_their_transformation() {
