@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn the_lenient_decoder_goes_on() {
         check(Base64DecodeExt, b"d.G-l_k Z\0Wdh", b"tidega");
-        check(Base64DecodeExt, b"dGlkZQ==dGlk", b"tide\x76\x46\x99"[..4].as_ref());
+        // The digits behind the padding continue the group before it.
+        check(Base64DecodeExt, b"dGlkZQ==dGlk", b"tide\x07F\x96");
         check(Base64DecodeExt, b"<>", b"");
     }
 
