@@ -13,15 +13,23 @@
 //! Everything works on bytes. There is no Unicode here: `.` is a byte, `(?i)` folds ASCII letters,
 //! as with ModSecurity's PCRE without `PCRE_UTF8`.
 
+mod backtrack;
+mod byte_set;
 mod candidates;
 mod compile;
+mod fault;
+mod lower;
+mod parse;
 mod prefilter;
 mod requirement;
+mod syntax;
 
+pub use byte_set::ByteSet;
 pub use candidates::CandidateSet;
-pub use compile::{Caches, Captures, Fault, Match, Note, Options, Pattern};
+pub use compile::{Caches, Captures, Match, Options, Pattern};
+pub use fault::{Fault, Note};
 pub use prefilter::{Prefilter, Scratch};
-pub use requirement::{Alternative, ByteSet, Clause, Requirement};
+pub use requirement::{Alternative, Clause, Requirement};
 
 /// A pattern's place in a program: dense, from 0, chosen by whoever builds the program. It indexes
 /// [`Caches`] and [`CandidateSet`]s, so numbers should be given without gaps, patterns that are
