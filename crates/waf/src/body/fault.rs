@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::json;
+
 /// What ended a processor before its body's end.
 ///
 /// Always the client's doing, never a reason to retry. Shown, it is `REQBODY_ERROR_MSG`, in
@@ -13,6 +15,8 @@ pub enum Fault {
     /// More bytes outside of files than
     /// [`Limits::fields_bytes_max`](super::Limits::fields_bytes_max).
     Fields,
+    /// No JSON, or too much of it.
+    Json(json::Fault),
 }
 
 impl fmt::Display for Fault {
@@ -22,6 +26,7 @@ impl fmt::Display for Fault {
             Self::Fields => {
                 f.write_str("Request body no files data length is larger than the configured limit")
             }
+            Self::Json(fault) => write!(f, "JSON parsing error: {fault}"),
         }
     }
 }

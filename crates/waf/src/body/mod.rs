@@ -12,14 +12,19 @@
 
 pub mod cookies;
 mod fault;
-mod limits;
+pub mod json;
+mod options;
 mod sink;
 pub mod urlencoded;
 
+#[cfg(test)]
+mod testing;
+
 pub use fault::Fault;
-pub use limits::Limits;
+pub use options::{Limits, Options, XmlText};
 pub use sink::{Contents, File, Flow, Sink};
 
+use json::Json;
 use urlencoded::{Escapes, Urlencoded};
 
 /// The processors that a rule set can name.
@@ -27,12 +32,14 @@ use urlencoded::{Escapes, Urlencoded};
 pub enum Kind {
     /// `application/x-www-form-urlencoded`.
     Urlencoded,
+    /// `application/json` and its relatives, GraphQL among them.
+    Json,
 }
 
 impl Kind {
     /// The processor of that name (`URLENCODED`), in any case.
     pub fn by_name(name: &[u8]) -> Option<Self> {
-        [Self::Urlencoded]
+        [Self::Urlencoded, Self::Json]
             .into_iter()
             .find(|kind| kind.name().as_bytes().eq_ignore_ascii_case(name))
     }
@@ -41,6 +48,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Urlencoded => "URLENCODED",
+            Self::Json => "JSON",
         }
     }
 }
@@ -68,6 +76,7 @@ pub struct Processor {
 #[derive(Debug)]
 enum State {
     Urlencoded(Urlencoded),
+    Json(Box<Json>),
 }
 
 impl Processor {
@@ -75,14 +84,15 @@ impl Processor {
     ///
     /// When the content type alone makes the body unreadable, the [`fault`](Self::fault) is there
     /// from the start.
-    pub fn new(kind: Kind, content_type: &[u8], limits: &Limits) -> Self {
+    pub fn new(kind: Kind, content_type: &[u8], options: &Options) -> Self {
         let _ = content_type;
         let state = match kind {
-            Kind::Urlencoded => State::Urlencoded(Urlencoded::new(limits)),
+            Kind::Urlencoded => State::Urlencoded(Urlencoded::new(options)),
+            Kind::Json => State::Json(Box::new(Json::new(options))),
         };
         Self {
             state,
-            fields_bytes_left: limits.fields_bytes_max,
+            fields_bytes_left: options.limits.fields_bytes_max,
             flow: Flow::Continue,
             fault: None,
         }
@@ -97,6 +107,7 @@ impl Processor {
         let within = &bytes[..bytes.len().min(self.fields_bytes_left)];
         let fed = match &mut self.state {
             State::Urlencoded(urlencoded) => urlencoded.feed(within, sink),
+            State::Json(json) => json.feed(within, sink),
         };
         self.fields_bytes_left -= within.len();
         let fed = match fed {
@@ -112,10 +123,11 @@ impl Processor {
 
     /// Takes the end of the body. Nothing happens after a stop, and nothing the second time.
     pub fn finish<S: Sink + ?Sized>(&mut self, end: End, sink: &mut S) -> Option<&Fault> {
-        let _ = end;
         if std::mem::replace(&mut self.flow, Flow::Stop) == Flow::Continue {
-            let finished = match &mut self.state {
-                State::Urlencoded(urlencoded) => urlencoded.finish(sink),
+            let finished = match (&mut self.state, end) {
+                (State::Urlencoded(urlencoded), _) => urlencoded.finish(sink),
+                (State::Json(json), End::Complete) => json.finish(sink),
+                (State::Json(json), End::Truncated) => json.truncate(sink),
             };
             self.fault = finished.err();
         }
@@ -131,6 +143,7 @@ impl Processor {
     pub fn escapes(&self) -> Escapes {
         match &self.state {
             State::Urlencoded(urlencoded) => urlencoded.escapes(),
+            State::Json(_) => Escapes::Valid,
         }
     }
 }

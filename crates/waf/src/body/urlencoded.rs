@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2};
 
 use super::fault::Fault;
-use super::limits::Limits;
+use super::options::Options;
 use super::sink::{Flow, Sink};
 
 /// Whether every `%` began an escape: `URLENCODED_ERROR`.
@@ -29,8 +29,7 @@ pub enum Escapes {
 #[derive(Debug)]
 pub struct Urlencoded {
     separator: u8,
-    arguments_max: u32,
-    arguments: u32,
+    arguments_left: u32,
     /// The bytes so far of a pair whose separator is still to come.
     begun: Vec<u8>,
     scratch: Scratch,
@@ -46,11 +45,10 @@ struct Scratch {
 
 impl Urlencoded {
     /// A processor for one body.
-    pub fn new(limits: &Limits) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         Self {
-            separator: limits.argument_separator,
-            arguments_max: limits.arguments_max,
-            arguments: 0,
+            separator: options.argument_separator,
+            arguments_left: options.limits.arguments_max,
             begun: Vec::new(),
             scratch: Scratch::default(),
             escapes: Escapes::Valid,
@@ -103,10 +101,7 @@ impl Urlencoded {
         if pair.is_empty() {
             return Ok(Flow::Continue);
         }
-        if self.arguments == self.arguments_max {
-            return Err(Fault::Arguments);
-        }
-        self.arguments += 1;
+        self.arguments_left = self.arguments_left.checked_sub(1).ok_or(Fault::Arguments)?;
         let (name, value) = halves(pair);
         let name = decode_into(name, &mut self.scratch.name, &mut self.escapes);
         let value = decode_into(value, &mut self.scratch.value, &mut self.escapes);
@@ -213,5 +208,119 @@ pub(super) fn hex_digit(digit: u8) -> Option<u8> {
         b'a'..=b'f' => Some(digit - b'a' + 10),
         b'A'..=b'F' => Some(digit - b'A' + 10),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::super::{End, Kind, Limits};
+    use super::*;
+
+    /// Checks the body and, since both read the same, the query.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str], escapes: Escapes) {
+        let options = Options::default();
+        let read = testing::read(Kind::Urlencoded, "", &options, text.as_bytes());
+        assert_eq!(read.fault, None, "{text}");
+        assert_eq!(read.told, expected, "{text}");
+        assert_eq!(read.processor.escapes(), escapes, "{text}");
+
+        let mut told = Vec::new();
+        let found = query(text.as_bytes(), b'&', |name, value| {
+            told.push(format!("{}={}", name.escape_ascii(), value.escape_ascii()));
+            Flow::Continue
+        });
+        assert_eq!(
+            (told.iter().map(String::as_str).collect::<Vec<_>>(), found),
+            (expected.to_vec(), escapes)
+        );
+    }
+
+    #[test]
+    fn pairs() {
+        check("", &[], Escapes::Valid);
+        check("a=1&b=2", &["a=1", "b=2"], Escapes::Valid);
+        check("a=1&a=2", &["a=1", "a=2"], Escapes::Valid);
+        check("a", &["a="], Escapes::Valid);
+        check("a&b=", &["a=", "b="], Escapes::Valid);
+        check("a=b=c", &["a=b=c"], Escapes::Valid);
+        check("=", &["="], Escapes::Valid);
+        check("=x", &["=x"], Escapes::Valid);
+        check("a;b=1;c", &["a;b=1;c"], Escapes::Valid);
+    }
+
+    #[test]
+    fn empty_pairs_are_nothing() {
+        check("&&a=1&&b=2&", &["a=1", "b=2"], Escapes::Valid);
+        check("&", &[], Escapes::Valid);
+    }
+
+    #[test]
+    fn escapes_are_decoded_after_pairs_are_cut() {
+        check("a+b=c+d", &["a b=c d"], Escapes::Valid);
+        check("%61=%3C%3e", &["a=<>"], Escapes::Valid);
+        check("a=%26b%3D1&c%3dd=1", &["a=&b=1", "c=d=1"], Escapes::Valid);
+        check("a=%2541%2b", &["a=%41+"], Escapes::Valid);
+        check("a=%00%ff", &["a=\\x00\\xff"], Escapes::Valid);
+        check("%41%42x%43=%44+%45", &["ABxC=D E"], Escapes::Valid);
+    }
+
+    #[test]
+    fn invalid_escapes_stay() {
+        for text in ["%", "a%", "%4", "%zz", "%4g", "%g4", "%%41x", "%u0041"] {
+            let decoded = text.replace("%41", "A");
+            check(&format!("a={text}"), &[&format!("a={decoded}")], Escapes::Invalid);
+            check(text, &[&format!("{decoded}=")], Escapes::Invalid);
+        }
+        // A pair's end is no part of an escape.
+        check("a=%4&1=2", &["a=%4", "1=2"], Escapes::Invalid);
+        check("a%3=1", &["a%3=1"], Escapes::Invalid);
+    }
+
+    #[test]
+    fn the_separator_can_be_chosen() {
+        let options = Options { argument_separator: b';', ..Options::default() };
+        let read = testing::read(Kind::Urlencoded, "", &options, b"a=1;b=2&c=3");
+        assert_eq!(read.told, ["a=1", "b=2&c=3"]);
+    }
+
+    #[test]
+    fn limits_are_faults() {
+        let limits = Limits { arguments_max: 2, ..Limits::default() };
+        let options = Options { limits, ..Options::default() };
+        let read = testing::read(Kind::Urlencoded, "", &options, b"a&&b&c");
+        assert_eq!(read.fault, Some(Fault::Arguments));
+        assert_eq!(read.told, ["a=", "b="]);
+
+        let limits = Limits { fields_bytes_max: 4, ..Limits::default() };
+        let options = Options { limits, ..Options::default() };
+        let read = testing::read(Kind::Urlencoded, "", &options, b"a=1&b=2");
+        assert_eq!(read.fault, Some(Fault::Fields));
+        assert_eq!(read.told, ["a=1"]);
+    }
+
+    #[test]
+    fn truncated_bodies_give_what_came() {
+        let options = Options::default();
+        let read = testing::read_to(End::Truncated, Kind::Urlencoded, "", &options, b"a=1&b=2%4");
+        assert_eq!(read.fault, None);
+        assert_eq!(read.told, ["a=1", "b=2%4"]);
+    }
+
+    #[test]
+    fn a_sink_that_has_enough_is_left_alone() {
+        let mut given = 0;
+        let _ = query(b"a&b&c", b'&', |_, _| {
+            given += 1;
+            if given == 2 { Flow::Stop } else { Flow::Continue }
+        });
+        assert_eq!(given, 2);
+    }
+
+    #[test]
+    fn decoding_borrows_what_it_can() {
+        assert!(matches!(decode(b"plain"), (Cow::Borrowed(b"plain"), Escapes::Valid)));
+        assert!(matches!(decode(b"%41+%"), (Cow::Owned(text), Escapes::Invalid) if text == b"A %"));
     }
 }

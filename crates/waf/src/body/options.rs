@@ -1,4 +1,32 @@
-//! Every limit of the body processors, in one place.
+//! How bodies are read, as the rule set chooses, and every limit of the processors.
+
+/// How bodies are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What separates pairs of an urlencoded body (`SecArgumentSeparator`, `&`).
+    pub argument_separator: u8,
+    /// What becomes of the text of an XML document (`SecParseXmlIntoArgs`, off).
+    pub xml_text: XmlText,
+    /// What a body may hold.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { argument_separator: b'&', xml_text: XmlText::Whole, limits: Limits::default() }
+    }
+}
+
+/// What becomes of the text of an XML document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XmlText {
+    /// It is the one value of `XML:/*` (`SecParseXmlIntoArgs Off`).
+    Whole,
+    /// Besides, each element's own text is an argument (`On`).
+    WholeAndArguments,
+    /// It is only in arguments (`OnlyArgs`).
+    Arguments,
+}
 
 /// What a body may hold before its processor gives up with a fault.
 ///
@@ -16,8 +44,6 @@ pub struct Limits {
     /// Bytes of a decoded argument's full name, which in JSON and XML grows with the depth:
     /// without it, a body could ask for its own length squared in names. Ours; 8 KiB.
     pub name_bytes_max: usize,
-    /// What separates pairs of an urlencoded body (`SecArgumentSeparator`, `&`).
-    pub argument_separator: u8,
     /// Arrays and objects open at once (`SecRequestBodyJsonDepthLimit`; ModSecurity defaults to
     /// 10,000, its recommended configuration to 512, Coraza's to 1,024). 512.
     pub json_depth_max: u32,
@@ -45,7 +71,6 @@ impl Default for Limits {
             arguments_max: 1000,
             fields_bytes_max: 1 << 20,
             name_bytes_max: 8 << 10,
-            argument_separator: b'&',
             json_depth_max: 512,
             xml_depth_max: 256,
             xml_attributes_max: 256,
