@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::json;
+use super::{json, multipart};
 
 /// What ended a processor before its body's end.
 ///
@@ -15,6 +15,8 @@ pub enum Fault {
     /// More bytes outside of files than
     /// [`Limits::fields_bytes_max`](super::Limits::fields_bytes_max).
     Fields,
+    /// No `multipart/form-data`, or too much of it.
+    Multipart(multipart::Fault),
     /// No JSON, or too much of it.
     Json(json::Fault),
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Fault {
             Self::Fields => {
                 f.write_str("Request body no files data length is larger than the configured limit")
             }
+            Self::Multipart(fault) => write!(f, "Multipart parsing error: Multipart: {fault}"),
             Self::Json(fault) => write!(f, "JSON parsing error: {fault}"),
         }
     }

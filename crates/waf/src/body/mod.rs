@@ -13,6 +13,7 @@
 pub mod cookies;
 mod fault;
 pub mod json;
+pub mod multipart;
 mod options;
 mod sink;
 pub mod urlencoded;
@@ -25,6 +26,7 @@ pub use options::{Limits, Options, XmlText};
 pub use sink::{Contents, File, Flow, Sink};
 
 use json::Json;
+use multipart::Multipart;
 use urlencoded::{Escapes, Urlencoded};
 
 /// The processors that a rule set can name.
@@ -32,6 +34,8 @@ use urlencoded::{Escapes, Urlencoded};
 pub enum Kind {
     /// `application/x-www-form-urlencoded`.
     Urlencoded,
+    /// `multipart/form-data`.
+    Multipart,
     /// `application/json` and its relatives, GraphQL among them.
     Json,
 }
@@ -39,7 +43,7 @@ pub enum Kind {
 impl Kind {
     /// The processor of that name (`URLENCODED`), in any case.
     pub fn by_name(name: &[u8]) -> Option<Self> {
-        [Self::Urlencoded, Self::Json]
+        [Self::Urlencoded, Self::Multipart, Self::Json]
             .into_iter()
             .find(|kind| kind.name().as_bytes().eq_ignore_ascii_case(name))
     }
@@ -48,6 +52,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Urlencoded => "URLENCODED",
+            Self::Multipart => "MULTIPART",
             Self::Json => "JSON",
         }
     }
@@ -67,8 +72,8 @@ pub enum End {
 #[derive(Debug)]
 pub struct Processor {
     state: State,
-    /// Bytes outside of files that may still come.
-    fields_bytes_left: usize,
+    /// Bytes that may still come of a body that has no files.
+    bytes_left: usize,
     flow: Flow,
     fault: Option<Fault>,
 }
@@ -76,6 +81,7 @@ pub struct Processor {
 #[derive(Debug)]
 enum State {
     Urlencoded(Urlencoded),
+    Multipart(Box<Multipart>),
     Json(Box<Json>),
 }
 
@@ -85,16 +91,21 @@ impl Processor {
     /// When the content type alone makes the body unreadable, the [`fault`](Self::fault) is there
     /// from the start.
     pub fn new(kind: Kind, content_type: &[u8], options: &Options) -> Self {
-        let _ = content_type;
+        let mut fault = None;
         let state = match kind {
             Kind::Urlencoded => State::Urlencoded(Urlencoded::new(options)),
+            Kind::Multipart => {
+                let (multipart, unreadable) = Multipart::new(content_type, options);
+                fault = unreadable;
+                State::Multipart(Box::new(multipart))
+            }
             Kind::Json => State::Json(Box::new(Json::new(options))),
         };
         Self {
             state,
-            fields_bytes_left: options.limits.fields_bytes_max,
-            flow: Flow::Continue,
-            fault: None,
+            bytes_left: options.limits.fields_bytes_max,
+            flow: if fault.is_some() { Flow::Stop } else { Flow::Continue },
+            fault,
         }
     }
 
@@ -104,34 +115,45 @@ impl Processor {
         if self.flow == Flow::Stop {
             return Flow::Stop;
         }
-        let within = &bytes[..bytes.len().min(self.fields_bytes_left)];
+        // A multipart body knows itself which of its bytes count.
+        let count = match self.state {
+            State::Multipart(_) => bytes.len(),
+            State::Urlencoded(_) | State::Json(_) => bytes.len().min(self.bytes_left),
+        };
+        let (within, beyond) = bytes.split_at(count);
         let fed = match &mut self.state {
             State::Urlencoded(urlencoded) => urlencoded.feed(within, sink),
+            State::Multipart(multipart) => multipart.feed(within, sink),
             State::Json(json) => json.feed(within, sink),
         };
-        self.fields_bytes_left -= within.len();
-        let fed = match fed {
-            Ok(Flow::Continue) if within.len() < bytes.len() => Err(Fault::Fields),
-            fed => fed,
-        };
+        self.bytes_left = self.bytes_left.saturating_sub(count);
+        match fed {
+            Ok(Flow::Continue) if !beyond.is_empty() => self.settle(Err(Fault::Fields)),
+            fed => self.settle(fed),
+        }
+    }
+
+    /// Takes the end of the body. Nothing happens after a stop, and nothing the second time.
+    pub fn finish<S: Sink + ?Sized>(&mut self, end: End, sink: &mut S) -> Option<&Fault> {
+        if self.flow == Flow::Continue {
+            let finished = match (&mut self.state, end) {
+                (State::Urlencoded(urlencoded), _) => urlencoded.finish(sink),
+                (State::Multipart(multipart), End::Complete) => multipart.finish(sink),
+                (State::Multipart(multipart), End::Truncated) => multipart.truncate(sink),
+                (State::Json(json), End::Complete) => json.finish(sink),
+                (State::Json(json), End::Truncated) => json.truncate(sink),
+            };
+            let _ = self.settle(finished.map(|()| Flow::Stop));
+        }
+        self.fault.as_ref()
+    }
+
+    fn settle(&mut self, fed: Result<Flow, Fault>) -> Flow {
         self.flow = fed.unwrap_or_else(|fault| {
             self.fault = Some(fault);
             Flow::Stop
         });
         self.flow
-    }
-
-    /// Takes the end of the body. Nothing happens after a stop, and nothing the second time.
-    pub fn finish<S: Sink + ?Sized>(&mut self, end: End, sink: &mut S) -> Option<&Fault> {
-        if std::mem::replace(&mut self.flow, Flow::Stop) == Flow::Continue {
-            let finished = match (&mut self.state, end) {
-                (State::Urlencoded(urlencoded), _) => urlencoded.finish(sink),
-                (State::Json(json), End::Complete) => json.finish(sink),
-                (State::Json(json), End::Truncated) => json.truncate(sink),
-            };
-            self.fault = finished.err();
-        }
-        self.fault.as_ref()
     }
 
     /// What makes the body unreadable, if anything does so far.
@@ -143,7 +165,15 @@ impl Processor {
     pub fn escapes(&self) -> Escapes {
         match &self.state {
             State::Urlencoded(urlencoded) => urlencoded.escapes(),
-            State::Json(_) => Escapes::Valid,
+            State::Multipart(_) | State::Json(_) => Escapes::Valid,
+        }
+    }
+
+    /// What only a multipart body has: its flags, and its current part's names.
+    pub fn multipart(&self) -> Option<&Multipart> {
+        match &self.state {
+            State::Multipart(multipart) => Some(multipart),
+            State::Urlencoded(_) | State::Json(_) => None,
         }
     }
 }

@@ -17,6 +17,9 @@ pub struct File<'a> {
     pub name: &'a [u8],
     /// The name that the client gives the file: `FILES`.
     pub filename: &'a [u8],
+    /// The name that `filename*` gives it beside (RFC 8187), decoded: `FILES`, too, since some
+    /// servers prefer it.
+    pub filename_extended: Option<&'a [u8]>,
     /// Whether [`Sink::file_data`] follows.
     pub contents: Contents,
 }
@@ -26,7 +29,8 @@ pub struct File<'a> {
 pub enum Contents {
     /// They follow, in pieces.
     Follow,
-    /// They are only counted, as the limit of files has been reached.
+    /// They are only counted, as the limit of files has been reached, or as they are an argument,
+    /// too, because the file has no name.
     Counted,
 }
 

@@ -40,7 +40,9 @@ impl Sink for Told {
             Contents::Counted => " counted",
         };
         let (name, filename) = (file.name.escape_ascii(), file.filename.escape_ascii());
-        self.line(format!("file {name} {filename}{contents}"))
+        let extended = file.filename_extended.map(|name| format!(" ({})", name.escape_ascii()));
+        let extended = extended.unwrap_or_default();
+        self.line(format!("file {name} {filename}{extended}{contents}"))
     }
 
     fn file_data(&mut self, bytes: &[u8]) -> Flow {
@@ -88,6 +90,8 @@ pub(super) fn read_to(
         assert_eq!(split.told, whole.told, "in pieces: {:?}", texts(pieces));
         assert_eq!(split.fault, whole.fault, "in pieces: {:?}", texts(pieces));
         assert_eq!(split.processor.escapes(), whole.processor.escapes());
+        let flags = |read: &Read| read.processor.multipart().map(|read| read.flags().clone());
+        assert_eq!(flags(&split), flags(&whole), "in pieces: {:?}", texts(pieces));
     };
     check(&body.chunks(1).collect::<Vec<_>>());
     check(&body.chunks(3).collect::<Vec<_>>());

@@ -140,16 +140,13 @@ pub fn query(
 
 /// Decodes one name or value: `+` to a space, `%` and two hex digits to a byte.
 pub fn decode(text: &[u8]) -> (Cow<'_, [u8]>, Escapes) {
+    if first_to_decode(text).is_none() {
+        return (Cow::Borrowed(text), Escapes::Valid);
+    }
     let mut escapes = Escapes::Valid;
-    let mut scratch = Vec::new();
-    let decoded = match first_to_decode(text) {
-        None => Cow::Borrowed(text),
-        Some(_) => {
-            decode_into(text, &mut scratch, &mut escapes);
-            Cow::Owned(scratch)
-        }
-    };
-    (decoded, escapes)
+    let mut decoded = Vec::new();
+    decode_into(text, &mut decoded, &mut escapes);
+    (Cow::Owned(decoded), escapes)
 }
 
 fn halves(pair: &[u8]) -> (&[u8], &[u8]) {

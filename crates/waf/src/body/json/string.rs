@@ -256,7 +256,7 @@ impl Run {
 /// The high bits of the bytes that end a run, exact for the lowest one.
 fn ends_run(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
-    let is = |byte: u8| below(word ^ ONES * u64::from(byte), 1);
+    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     (below(word, 0x20) | is(b'"') | is(b'\\')) & HIGHS
 }
 
