@@ -3,6 +3,7 @@
 use super::control::Control;
 use super::support::Support;
 use super::text::Text;
+use crate::transformation::Transformation;
 use crate::variable::Variable;
 
 /// Something that a rule says or does.
@@ -114,7 +115,7 @@ pub enum Transform {
     /// `t:none`: those before it, inherited ones too, are dropped.
     Reset,
     /// A transformation.
-    Apply(Box<str>),
+    Apply(Transformation),
 }
 
 /// How severe a match is; 0 is the severest.

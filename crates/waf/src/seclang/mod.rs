@@ -6,14 +6,18 @@
 //! with the place where they stand, for whoever compiles them.
 
 pub mod action;
+mod check;
 pub mod control;
 mod diagnostic;
+pub mod directive;
 mod document;
 mod files;
 mod location;
 pub mod operator;
+mod read;
 mod rule;
 pub mod setting;
+mod suggestion;
 mod support;
 mod text;
 
@@ -21,13 +25,27 @@ pub use action::Action;
 pub use control::Control;
 pub use diagnostic::{Code, Diagnostic, Note};
 pub use document::{Directive, Document, TargetUpdate};
-pub use files::{FileError, Files};
+pub use files::{Disk, FileError, Files, Memory};
 pub use location::{Located, Location};
 pub use operator::OperatorName;
 pub use rule::{Link, OperatorCall, Rule, Selector, Sense, Target, TargetKind, Test};
 pub use setting::Setting;
 pub use support::Support;
 pub use text::{Piece, Text};
+
+use diagnostic::Report;
+
+/// Reads a rule set: the document and what is remarkable in it, or all of its mistakes.
+pub fn parse(
+    files: &dyn Files,
+    entry: Entry<'_>,
+) -> Result<(Document, Vec<Note>), Vec<Diagnostic>> {
+    let mut report = Report::default();
+    let document = read::document(files, entry, &mut report);
+    check::check(&document, &mut report);
+    let notes = report.finish(&document.files)?;
+    Ok((document, notes))
+}
 
 /// Where a rule set begins.
 #[derive(Clone, Copy, Debug)]

@@ -12,10 +12,10 @@ pub enum Setting {
     AuditEngine(AuditMode),
     /// `SecAuditLog`: a path.
     AuditLog(Box<str>),
-    /// `SecAuditLogDirMode`: permissions of new directories; none keeps the process's own.
-    AuditLogDirMode(Option<u32>),
-    /// `SecAuditLogFileMode`: permissions of new files; none keeps the process's own.
-    AuditLogFileMode(Option<u32>),
+    /// `SecAuditLogDirMode`: permissions of new directories.
+    AuditLogDirMode(Permissions),
+    /// `SecAuditLogFileMode`: permissions of new files.
+    AuditLogFileMode(Permissions),
     /// `SecAuditLogFormat`.
     AuditLogFormat(AuditFormat),
     /// `SecAuditLogParts`.
@@ -82,8 +82,8 @@ pub enum Setting {
     UploadDir(Box<str>),
     /// `SecUploadFileLimit`: files of one body.
     UploadFileLimit(u64),
-    /// `SecUploadFileMode`: permissions of kept files; none keeps the process's own.
-    UploadFileMode(Option<u32>),
+    /// `SecUploadFileMode`: permissions of kept files.
+    UploadFileMode(Permissions),
     /// `SecUploadKeepFiles`.
     UploadKeepFiles(KeepFiles),
     /// `SecWebAppId`: part of the collections' keys, shown in the audit log.
@@ -209,6 +209,15 @@ words! {
         /// It does, and `XML` has none.
         OnlyArgs "OnlyArgs",
     }
+}
+
+/// Permissions of new files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// `default`: what the process gives.
+    Default,
+    /// A mode of at most `0o7777`.
+    Mode(u32),
 }
 
 /// A set of the audit log's parts: the letters A to K, and Z.
