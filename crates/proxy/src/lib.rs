@@ -10,6 +10,7 @@ pub mod plan;
 pub mod proxy_protocol;
 pub mod request;
 pub mod settings;
+pub mod socket;
 pub mod template;
 pub mod tls;
 pub mod upstream;

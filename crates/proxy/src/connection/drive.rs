@@ -19,7 +19,6 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::h1::{self, Received, Waited};
 use super::multiplex::Http2;
-use super::socket::Socket;
 use super::transport::Transport;
 use super::{Client, Downstream, TlsFacts};
 use crate::forwarded::Peer;
@@ -27,6 +26,7 @@ use crate::proxy_protocol::{self, Header};
 use crate::request::finish::protocol;
 use crate::request::{self, Exchange, Refusal, Surroundings};
 use crate::settings::{Listener, ListenerLimits, Protocols, ProxyProtocol};
+use crate::socket::Socket;
 use crate::tls::{self, Alpn, HandshakeFailure};
 use crate::worker::buffers::Buffer;
 use crate::worker::wheel::Signal;
@@ -239,7 +239,7 @@ async fn proxy_header(socket: &mut Socket) -> Result<(Header, Buffer), &'static 
 }
 
 /// What a client gets that speaks plain HTTP where TLS is spoken.
-async fn answer_plain(mut io: tls::Transport) {
+async fn answer_plain(mut io: Socket) {
     const ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
         Content-Type: text/plain\r\nContent-Length: 47\r\n\r\n\
         Plain HTTP was sent to a port that speaks TLS.\n";

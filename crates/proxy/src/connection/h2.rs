@@ -5,7 +5,6 @@
 //! without ambiguity is refused (RFC 9113, sections 8.2, 8.3 and 10.3).
 
 use std::io;
-use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll, ready};
 
@@ -19,11 +18,8 @@ use tidegate_http::field::{self, Known};
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Method, Request, Response, Version, target};
 use tidegate_telemetry::metrics::StreamEnd;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::body::{BodyError, More};
-use super::transport::Transport;
-use crate::worker::buffers::Buffer;
 use crate::worker::wheel::Slot;
 
 /// Data handed to `h2` in one frame at the most; its default frame size.
@@ -246,85 +242,6 @@ impl Stream {
     /// How the stream ended, once its request has.
     pub(crate) fn end(&self) -> StreamEnd {
         self.end
-    }
-}
-
-/// A transport of which the first bytes were received already.
-pub(crate) struct Prefixed {
-    transport: Transport,
-    received: Option<Buffer>,
-}
-
-impl Prefixed {
-    pub(crate) fn new(transport: Transport, received: Option<Buffer>) -> Self {
-        Self { transport, received }
-    }
-
-    /// What has been received and not yet been read.
-    pub(crate) fn received(&self) -> &[u8] {
-        self.received.as_ref().map_or(&[], Buffer::filled)
-    }
-
-    /// Receives more behind it; zero is the end of the stream.
-    pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let buffer = self.received.get_or_insert_with(Buffer::take);
-        let n = ready!(self.transport.poll_read(cx, buffer.spare_mut()))?;
-        buffer.advance(n);
-        Poll::Ready(Ok(n))
-    }
-
-    /// The transport alone.
-    pub(crate) fn into_inner(self) -> Transport {
-        self.transport
-    }
-}
-
-impl AsyncRead for Prefixed {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Some(received) = &mut self.received {
-            let n = received.len().min(into.remaining());
-            into.put_slice(&received.filled()[..n]);
-            received.consume(n);
-            if received.is_empty() {
-                self.received = None;
-            }
-            return Poll::Ready(Ok(()));
-        }
-        AsyncRead::poll_read(Pin::new(&mut self.transport), cx, into)
-    }
-}
-
-impl AsyncWrite for Prefixed {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.transport), cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write_vectored(Pin::new(&mut self.transport), cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_flush(Pin::new(&mut self.transport), cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_shutdown(Pin::new(&mut self.transport), cx)
     }
 }
 

@@ -5,11 +5,11 @@
 
 pub(crate) mod body;
 pub(crate) mod drive;
+pub(crate) mod gathered;
 pub(crate) mod h1;
 pub(crate) mod h2;
 pub(crate) mod linger;
 pub(crate) mod multiplex;
-pub mod socket;
 pub mod transport;
 pub(crate) mod tunnel;
 

@@ -16,6 +16,7 @@ use tidegate_telemetry::{Side, Stamp};
 use tokio::io::AsyncWriteExt as _;
 
 use super::drive::begin;
+use super::gathered::Gathered;
 use super::transport::Transport;
 use super::{Client, Downstream, h2, linger};
 use crate::request::{self, Refusal, Surroundings};
@@ -38,12 +39,12 @@ pub(crate) struct Http2 {
 impl Http2 {
     /// Accepts streams until the connection ends; each is served by a task of its own.
     pub(crate) async fn run(self, worker: Worker) -> Closed {
-        let Self { transport, slot, client, received } = self;
+        let Self { mut transport, slot, client, received } = self;
+        let mut received = received.unwrap_or_else(Buffer::take);
         let settings = client.listener.http2;
         let idle = client.listener.timeouts.idle;
         let timeout = client.listener.timeouts.handshake;
-        let mut transport = h2::Prefixed::new(transport, received);
-        match slot.within(timeout, preface(&mut transport)).await {
+        match slot.within(timeout, preface(&mut transport, &mut received)).await {
             Ok(Preface::Right) => {}
             Ok(Preface::Cut) => return Closed::ByClient,
             Ok(Preface::Wrong) => {
@@ -51,11 +52,12 @@ impl Http2 {
                 worker.metrics().protocol_error(Protocol::H2, Side::Downstream, code);
                 // A peer that is not HTTP/2 at all may be gone; there is nobody else to tell.
                 let _ = transport.write_all(REFUSED_PREFACE).await;
-                linger::close(transport.into_inner(), &slot).await;
+                linger::close(transport, &slot).await;
                 return Closed::ProtocolError;
             }
             Err(()) => return Closed::Timeout,
         }
+        let gathered = Gathered::new(transport, Some(received));
         let handshake = ::h2::server::Builder::new()
             .max_concurrent_streams(settings.streams_max)
             .initial_window_size(settings.stream_window_bytes)
@@ -64,7 +66,7 @@ impl Http2 {
             .max_pending_accept_reset_streams(settings.resets_max)
             .max_local_error_reset_streams(Some(settings.resets_max))
             .max_send_buffer_size(SEND_BUFFER_BYTES_MAX)
-            .handshake::<_, Bytes>(transport);
+            .handshake::<_, Bytes>(gathered.clone());
         let mut connection = match slot.within(timeout, handshake).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(_)) => return Closed::ProtocolError,
@@ -78,6 +80,9 @@ impl Http2 {
             let accepted = poll_fn(|cx| {
                 if let Poll::Ready(accepted) = connection.poll_accept(cx) {
                     return Poll::Ready(Event::Accepted(accepted));
+                }
+                if let Poll::Ready(Err(_)) = gathered.poll_send(cx) {
+                    return Poll::Ready(Event::Accepted(None));
                 }
                 match slot.poll_signal(cx) {
                     Poll::Ready(Signal::Drain) if leaving.is_some() => Poll::Pending,
@@ -96,7 +101,8 @@ impl Http2 {
                         first: std::mem::take(&mut first),
                     };
                     streams.set(streams.get() + 1);
-                    tokio::task::spawn_local(stream.run(head, respond));
+                    // The runtime moves what it is given several times; a box is small.
+                    tokio::task::spawn_local(Box::pin(stream.run(head, respond)));
                 }
                 Event::Accepted(Some(Err(error))) => {
                     let broken = error.is_library() || error.is_go_away();
@@ -144,18 +150,18 @@ enum Preface {
 
 /// Looks at the preface and leaves it for `h2` to read. `h2` would close on a wrong one without a
 /// word.
-async fn preface(transport: &mut h2::Prefixed) -> Preface {
+async fn preface(transport: &mut Transport, received: &mut Buffer) -> Preface {
     loop {
-        let received = transport.received();
         let known = received.len().min(PREFACE.len());
-        if received[..known] != PREFACE[..known] {
+        if received.filled()[..known] != PREFACE[..known] {
             return Preface::Wrong;
         }
         if known == PREFACE.len() {
             return Preface::Right;
         }
-        if !matches!(poll_fn(|cx| transport.poll_receive(cx)).await, Ok(n) if n > 0) {
-            return Preface::Cut;
+        match poll_fn(|cx| transport.poll_read(cx, received.spare_mut())).await {
+            Ok(n) if n > 0 => received.advance(n),
+            Ok(_) | Err(_) => return Preface::Cut,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::socket::Socket;
+use crate::socket::Socket;
 use crate::tls;
 
 /// What a connection reads from and writes to.
@@ -50,9 +50,9 @@ impl Transport {
     ) -> Poll<io::Result<usize>> {
         let slices = [IoSlice::new(first), IoSlice::new(second)];
         let written = ready!(match self {
-            Self::Plain(socket) if second.is_empty() => socket.poll_write(cx, first),
-            Self::Plain(socket) if first.is_empty() => socket.poll_write(cx, second),
-            Self::Plain(socket) => socket.poll_write_vectored(cx, &slices),
+            Self::Plain(socket) if second.is_empty() => Pin::new(socket).poll_write(cx, first),
+            Self::Plain(socket) if first.is_empty() => Pin::new(socket).poll_write(cx, second),
+            Self::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, &slices),
             Self::Tls(stream) => stream.poll_write_vectored(cx, &slices),
         })?;
         if written == 0 {
@@ -73,7 +73,7 @@ impl Transport {
     /// Ends the writing direction, over TLS with a `close_notify`.
     pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Plain(socket) => socket.poll_shutdown(cx),
+            Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             Self::Tls(stream) => stream.poll_shutdown(cx),
         }
     }
@@ -94,9 +94,10 @@ impl AsyncRead for Transport {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let n = ready!(Transport::poll_read(self.get_mut(), cx, buffer.initialize_unfilled()))?;
-        buffer.advance(n);
-        Poll::Ready(Ok(()))
+        match self.get_mut() {
+            Self::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::Tls(stream) => AsyncRead::poll_read(Pin::new(stream), cx, buffer),
+        }
     }
 }
 
@@ -108,7 +109,7 @@ impl AsyncWrite for Transport {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(socket) => socket.poll_write(cx, bytes),
+            Self::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
             Self::Tls(stream) => stream.poll_write(cx, bytes),
         }
     }
@@ -119,7 +120,7 @@ impl AsyncWrite for Transport {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(socket) => socket.poll_write_vectored(cx, slices),
+            Self::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
             Self::Tls(stream) => stream.poll_write_vectored(cx, slices),
         }
     }

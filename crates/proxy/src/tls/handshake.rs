@@ -23,8 +23,8 @@ use super::names::Asked;
 use super::server::ServerTls;
 use super::session::{Event, Failure, Session};
 use super::stream::{Alpn, Facts, Stream};
-use super::transport::Transport;
 use crate::settings::UpstreamProtocol;
+use crate::socket::Socket;
 use crate::worker::buffers::Buffer;
 
 /// The fatal alert `unrecognized_name` (RFC 6066, section 3) as a plaintext record. rustls has no way
@@ -43,7 +43,7 @@ pub struct HandshakeError {
     /// Why.
     pub failure: HandshakeFailure,
     /// The socket.
-    pub io: Transport,
+    pub io: Socket,
 }
 
 /// Why a handshake failed.
@@ -139,17 +139,14 @@ impl fmt::Display for HandshakeError {
 impl std::error::Error for HandshakeError {}
 
 /// Accepts TLS from a client.
-pub async fn accept(
-    io: impl Into<Transport>,
-    tls: &Arc<ServerTls>,
-) -> Result<Stream, HandshakeError> {
+pub async fn accept(io: impl Into<Socket>, tls: &Arc<ServerTls>) -> Result<Stream, HandshakeError> {
     accept_after(io, tls, &[]).await
 }
 
 /// Accepts TLS from a client of which the first bytes were `received` already, as happens behind a PROXY
 /// protocol header.
 pub async fn accept_after(
-    io: impl Into<Transport>,
+    io: impl Into<Socket>,
     tls: &Arc<ServerTls>,
     received: &[u8],
 ) -> Result<Stream, HandshakeError> {
@@ -182,7 +179,7 @@ pub async fn accept_after(
 
 /// Begins TLS with the server `host`, which is a name or an address.
 pub async fn connect(
-    io: impl Into<Transport>,
+    io: impl Into<Socket>,
     tls: &ClientTls,
     host: &str,
 ) -> Result<Stream, HandshakeError> {
@@ -212,7 +209,7 @@ pub async fn connect(
 }
 
 /// What a client begins with, which has to look like TLS.
-async fn first_bytes(io: &mut Transport, received: &[u8]) -> Result<Buffer, HandshakeFailure> {
+async fn first_bytes(io: &mut Socket, received: &[u8]) -> Result<Buffer, HandshakeFailure> {
     let incoming = poll_fn(|cx| {
         let mut incoming = Buffer::take();
         if incoming.append(received) == 0 {

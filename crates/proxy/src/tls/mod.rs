@@ -30,7 +30,6 @@ mod server;
 mod session;
 mod stream;
 mod tickets;
-mod transport;
 
 pub use certificate::{Certificate, CertificateSettings, Validity};
 pub use client::{ClientTls, ClientTlsSettings, Verify};
@@ -41,7 +40,6 @@ pub use pem::Pem;
 pub use server::{ClientAuth, ClientAuthorities, ServerTls, ServerTlsSettings, UnknownName};
 pub use stream::{Alpn, Info, Resumption, Stream};
 pub use tickets::TicketKeys;
-pub use transport::Transport;
 
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::identity::ClientCertificate;
 use super::session::{Event, Failure, RECORD_BYTES_MAX, Session};
-use super::transport::Transport;
+use crate::socket::Socket;
 use crate::worker::buffers::Buffer;
 
 /// Bytes waiting in `out` that more may join; beyond them what waits is sent first.
@@ -27,7 +27,7 @@ const JOINED_BYTES_MAX: usize = 4096;
 
 /// A TLS connection after its handshake.
 pub struct Stream {
-    io: Transport,
+    io: Socket,
     session: Session,
     incoming: Option<Buffer>,
     plain: Option<Buffer>,
@@ -117,7 +117,7 @@ impl fmt::Debug for Stream {
 
 impl Stream {
     /// A stream whose handshake is still to be done, with what was received before.
-    pub(super) fn new(io: Transport, session: Session, incoming: Option<Buffer>) -> Stream {
+    pub(super) fn new(io: Socket, session: Session, incoming: Option<Buffer>) -> Stream {
         Stream {
             io,
             session,
@@ -196,12 +196,12 @@ impl Stream {
     }
 
     /// The socket underneath, for its addresses and options.
-    pub fn transport(&self) -> &Transport {
+    pub fn transport(&self) -> &Socket {
         &self.io
     }
 
     /// The socket underneath, once TLS is over: what was not read or sent is lost.
-    pub fn into_transport(self) -> Transport {
+    pub fn into_transport(self) -> Socket {
         self.io
     }
 

@@ -1,9 +1,11 @@
 //! Opening connections to servers: TCP or Unix, PROXY header, TLS, HTTP/2.
 
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tidegate_telemetry::Stamp;
 use tidegate_telemetry::metrics::Label;
@@ -13,10 +15,11 @@ use tokio::net::{TcpStream, UnixStream};
 use super::stream::Upstream;
 use super::{Group, OpenConnection, Seat, h1, h2};
 use crate::connection::Client;
-use crate::connection::socket::Socket;
+use crate::connection::gathered::Gathered;
 use crate::connection::transport::Transport;
 use crate::proxy_protocol;
 use crate::settings::{PeerAddress, SendProxyProtocol, UpstreamProtocol};
+use crate::socket::Socket;
 use crate::tls;
 use crate::worker::Worker;
 use crate::worker::wheel::Slot;
@@ -74,15 +77,16 @@ pub(crate) async fn open(
             Ok(Upstream::Http1(Box::new(h1::Connection::new(transport, counted))))
         }
         UpstreamProtocol::Http2 => {
+            let gathered = Gathered::new(transport, None);
             let handshake = ::h2::client::Builder::new()
                 .initial_window_size(1024 * 1024)
                 .initial_connection_window_size(4 * 1024 * 1024)
                 .enable_push(false)
-                .handshake(transport);
+                .handshake(gathered.clone());
             let opened = slot.within(time, handshake).await.map_err(late)?;
             let (send, connection) = opened.map_err(|_| ConnectError::Http2("h2_handshake"))?;
             let label = seat.server().label();
-            tokio::task::spawn_local(drive(connection, counted, label, worker.clone()));
+            tokio::task::spawn_local(drive(connection, gathered, counted, label, worker.clone()));
             worker.pool().share(group, seat, send.clone());
             let send = slot.within(time, send.ready()).await.map_err(late)?;
             let send = send.map_err(|_| ConnectError::Http2("h2_handshake"))?;
@@ -93,12 +97,22 @@ pub(crate) async fn open(
 
 /// Drives a shared HTTP/2 connection until it ends.
 async fn drive(
-    connection: ::h2::client::Connection<Transport, bytes::Bytes>,
+    mut connection: ::h2::client::Connection<Gathered, bytes::Bytes>,
+    gathered: Gathered,
     counted: OpenConnection,
     label: Label,
     worker: Worker,
 ) {
-    if let Err(error) = connection.await {
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
+            return Poll::Ready(ended.map_err(|error| error.to_string()));
+        }
+        match gathered.poll_send(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.to_string())),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+        }
+    });
+    if let Err(error) = ended.await {
         tracing::debug!(server = counted.server().name(), %error, "HTTP/2 connection to a server ended");
     }
     worker.metrics().upstream_closed(label, tidegate_telemetry::metrics::ConnectionState::Busy);

@@ -17,6 +17,7 @@ use tokio::net::{TcpStream, UnixStream};
 use super::members::Member;
 use crate::proxy_protocol;
 use crate::settings::{Group, PeerAddress, Probe, SendProxyProtocol, UpstreamProtocol};
+use crate::socket::Socket;
 use crate::tls;
 
 /// Bytes of a response head; a health page has no need of more.
@@ -97,7 +98,7 @@ async fn introduce(
 }
 
 async fn secure(
-    stream: impl Stream + Into<tls::Transport> + 'static,
+    stream: impl Stream + Into<Socket> + 'static,
     group: &Group,
     member: &Member,
 ) -> Result<Box<dyn Stream>, Failed> {

@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, UnixListener};
 use super::Worker;
 use super::wheel::TICK;
 use crate::connection::drive;
-use crate::connection::socket::Socket;
 use crate::settings::{Address, Listener};
+use crate::socket::Socket;
 
 /// A bound and listening socket, not yet served.
 #[derive(Debug)]

@@ -142,7 +142,7 @@ fn a_full_socket_holds_writes_back_and_loses_nothing() {
     let gate = Gate::with(&settings(&[&authority.server(&["a.example"])]), move |mut stream| {
         let send = send.clone();
         async move {
-            if let tidegate_proxy::tls::Transport::Tcp(socket) = stream.transport() {
+            if let tidegate_proxy::socket::Socket::Tcp(socket) = stream.transport() {
                 socket2::SockRef::from(socket).set_send_buffer_size(4096).unwrap();
             }
             let data = pattern(MEGABYTES);
