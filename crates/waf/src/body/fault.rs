@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{json, multipart};
+use super::{json, multipart, xml};
 
 /// What ended a processor before its body's end.
 ///
@@ -19,6 +19,8 @@ pub enum Fault {
     Multipart(multipart::Fault),
     /// No JSON, or too much of it.
     Json(json::Fault),
+    /// No XML, or too much of it.
+    Xml(xml::Fault),
 }
 
 impl fmt::Display for Fault {
@@ -30,8 +32,41 @@ impl fmt::Display for Fault {
             }
             Self::Multipart(fault) => write!(f, "Multipart parsing error: Multipart: {fault}"),
             Self::Json(fault) => write!(f, "JSON parsing error: {fault}"),
+            Self::Xml(fault) => write!(f, "XML parsing error: XML: {fault}"),
         }
     }
 }
 
 impl std::error::Error for Fault {}
+
+/// What ends a processor's work early.
+#[derive(Debug)]
+pub(super) enum Halt {
+    Fault(Fault),
+    /// The sink has enough.
+    Stop,
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<multipart::Fault> for Halt {
+    fn from(fault: multipart::Fault) -> Self {
+        Self::Fault(Fault::Multipart(fault))
+    }
+}
+
+impl From<json::Fault> for Halt {
+    fn from(fault: json::Fault) -> Self {
+        Self::Fault(Fault::Json(fault))
+    }
+}
+
+impl From<xml::Fault> for Halt {
+    fn from(fault: xml::Fault) -> Self {
+        Self::Fault(Fault::Xml(fault))
+    }
+}

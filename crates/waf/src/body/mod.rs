@@ -17,6 +17,7 @@ pub mod multipart;
 mod options;
 mod sink;
 pub mod urlencoded;
+pub mod xml;
 
 #[cfg(test)]
 mod testing;
@@ -25,9 +26,11 @@ pub use fault::Fault;
 pub use options::{Limits, Options, XmlText};
 pub use sink::{Contents, File, Flow, Sink};
 
+use fault::Halt;
 use json::Json;
 use multipart::Multipart;
 use urlencoded::{Escapes, Urlencoded};
+use xml::Xml;
 
 /// The processors that a rule set can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +41,14 @@ pub enum Kind {
     Multipart,
     /// `application/json` and its relatives, GraphQL among them.
     Json,
+    /// `application/xml`, `text/xml` and their relatives.
+    Xml,
 }
 
 impl Kind {
     /// The processor of that name (`URLENCODED`), in any case.
     pub fn by_name(name: &[u8]) -> Option<Self> {
-        [Self::Urlencoded, Self::Multipart, Self::Json]
+        [Self::Urlencoded, Self::Multipart, Self::Json, Self::Xml]
             .into_iter()
             .find(|kind| kind.name().as_bytes().eq_ignore_ascii_case(name))
     }
@@ -54,6 +59,7 @@ impl Kind {
             Self::Urlencoded => "URLENCODED",
             Self::Multipart => "MULTIPART",
             Self::Json => "JSON",
+            Self::Xml => "XML",
         }
     }
 }
@@ -83,6 +89,7 @@ enum State {
     Urlencoded(Urlencoded),
     Multipart(Box<Multipart>),
     Json(Box<Json>),
+    Xml(Box<Xml>),
 }
 
 impl Processor {
@@ -100,6 +107,7 @@ impl Processor {
                 State::Multipart(Box::new(multipart))
             }
             Kind::Json => State::Json(Box::new(Json::new(options))),
+            Kind::Xml => State::Xml(Box::new(Xml::new(options))),
         };
         Self {
             state,
@@ -118,17 +126,20 @@ impl Processor {
         // A multipart body knows itself which of its bytes count.
         let count = match self.state {
             State::Multipart(_) => bytes.len(),
-            State::Urlencoded(_) | State::Json(_) => bytes.len().min(self.bytes_left),
+            State::Urlencoded(_) | State::Json(_) | State::Xml(_) => {
+                bytes.len().min(self.bytes_left)
+            }
         };
         let (within, beyond) = bytes.split_at(count);
         let fed = match &mut self.state {
             State::Urlencoded(urlencoded) => urlencoded.feed(within, sink),
             State::Multipart(multipart) => multipart.feed(within, sink),
             State::Json(json) => json.feed(within, sink),
+            State::Xml(xml) => xml.feed(within, sink),
         };
         self.bytes_left = self.bytes_left.saturating_sub(count);
         match fed {
-            Ok(Flow::Continue) if !beyond.is_empty() => self.settle(Err(Fault::Fields)),
+            Ok(()) if !beyond.is_empty() => self.settle(Err(Fault::Fields.into())),
             fed => self.settle(fed),
         }
     }
@@ -142,17 +153,23 @@ impl Processor {
                 (State::Multipart(multipart), End::Truncated) => multipart.truncate(sink),
                 (State::Json(json), End::Complete) => json.finish(sink),
                 (State::Json(json), End::Truncated) => json.truncate(sink),
+                (State::Xml(xml), End::Complete) => xml.finish(),
+                (State::Xml(xml), End::Truncated) => xml.truncate(sink),
             };
-            let _ = self.settle(finished.map(|()| Flow::Stop));
+            let _ = self.settle(finished);
+            self.flow = Flow::Stop;
         }
         self.fault.as_ref()
     }
 
-    fn settle(&mut self, fed: Result<Flow, Fault>) -> Flow {
-        self.flow = fed.unwrap_or_else(|fault| {
-            self.fault = Some(fault);
-            Flow::Stop
-        });
+    fn settle(&mut self, fed: Result<(), Halt>) -> Flow {
+        if let Err(halt) = fed {
+            self.flow = Flow::Stop;
+            match halt {
+                Halt::Fault(fault) => self.fault = Some(fault),
+                Halt::Stop => {}
+            }
+        }
         self.flow
     }
 
@@ -165,7 +182,7 @@ impl Processor {
     pub fn escapes(&self) -> Escapes {
         match &self.state {
             State::Urlencoded(urlencoded) => urlencoded.escapes(),
-            State::Multipart(_) | State::Json(_) => Escapes::Valid,
+            State::Multipart(_) | State::Json(_) | State::Xml(_) => Escapes::Valid,
         }
     }
 
@@ -173,7 +190,7 @@ impl Processor {
     pub fn multipart(&self) -> Option<&Multipart> {
         match &self.state {
             State::Multipart(multipart) => Some(multipart),
-            State::Urlencoded(_) | State::Json(_) => None,
+            State::Urlencoded(_) | State::Json(_) | State::Xml(_) => None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where a processor puts what it finds.
 
+use super::fault::Halt;
+
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -8,6 +10,16 @@ pub enum Flow {
     Continue,
     /// Nothing more is wanted: the sink has met a limit of its own, or the processor has ended.
     Stop,
+}
+
+impl Flow {
+    /// Ends what is being done if it is to stop.
+    pub(super) fn checked(self) -> Result<(), Halt> {
+        match self {
+            Self::Continue => Ok(()),
+            Self::Stop => Err(Halt::Stop),
+        }
+    }
 }
 
 /// A file as its part's header announces it.

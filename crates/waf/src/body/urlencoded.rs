@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-use super::fault::Fault;
+use super::fault::{Fault, Halt};
 use super::options::Options;
 use super::sink::{Flow, Sink};
 
@@ -60,28 +60,25 @@ impl Urlencoded {
         &mut self,
         bytes: &[u8],
         sink: &mut S,
-    ) -> Result<Flow, Fault> {
+    ) -> Result<(), Halt> {
         let mut rest = bytes;
         while let Some(end) = memchr(self.separator, rest) {
             let (pair, behind) = (&rest[..end], &rest[end + 1..]);
-            let flow = if self.begun.is_empty() {
-                self.pair(pair, sink)?
+            if self.begun.is_empty() {
+                self.pair(pair, sink)?;
             } else {
                 self.begun.extend_from_slice(pair);
-                self.begun_pair(sink)?
-            };
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
+                self.begun_pair(sink)?;
             }
             rest = behind;
         }
         self.begun.extend_from_slice(rest);
-        Ok(Flow::Continue)
+        Ok(())
     }
 
     /// Takes the end of the body, which ends the last pair.
-    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Fault> {
-        self.begun_pair(sink).map(|_| ())
+    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
+        self.begun_pair(sink)
     }
 
     /// Whether all escapes were valid so far.
@@ -89,7 +86,7 @@ impl Urlencoded {
         self.escapes
     }
 
-    fn begun_pair<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<Flow, Fault> {
+    fn begun_pair<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         let mut pair = std::mem::take(&mut self.begun);
         let flow = self.pair(&pair, sink);
         pair.clear();
@@ -97,15 +94,15 @@ impl Urlencoded {
         flow
     }
 
-    fn pair<S: Sink + ?Sized>(&mut self, pair: &[u8], sink: &mut S) -> Result<Flow, Fault> {
+    fn pair<S: Sink + ?Sized>(&mut self, pair: &[u8], sink: &mut S) -> Result<(), Halt> {
         if pair.is_empty() {
-            return Ok(Flow::Continue);
+            return Ok(());
         }
         self.arguments_left = self.arguments_left.checked_sub(1).ok_or(Fault::Arguments)?;
         let (name, value) = halves(pair);
         let name = decode_into(name, &mut self.scratch.name, &mut self.escapes);
         let value = decode_into(value, &mut self.scratch.value, &mut self.escapes);
-        Ok(sink.argument(name, value))
+        sink.argument(name, value).checked()
     }
 }
 

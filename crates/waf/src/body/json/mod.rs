@@ -21,9 +21,9 @@ use std::fmt;
 use name::Name;
 use string::{Progress, Text};
 
-use super::fault::Fault as BodyFault;
+use super::fault::{Fault as BodyFault, Halt};
 use super::options::Options;
-use super::sink::{Flow, Sink};
+use super::sink::Sink;
 
 /// Why a body is no JSON, or too much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,19 +114,6 @@ enum Token {
 /// A fault's reason and its place in the current piece.
 type Misplaced = (Reason, usize);
 
-/// What ends a step early.
-enum Halt {
-    Fault(Misplaced),
-    Arguments,
-    Stop,
-}
-
-impl From<Misplaced> for Halt {
-    fn from(fault: Misplaced) -> Self {
-        Self::Fault(fault)
-    }
-}
-
 impl Json {
     /// A processor for one body.
     pub(super) fn new(options: &Options) -> Self {
@@ -147,39 +134,28 @@ impl Json {
         &mut self,
         bytes: &[u8],
         sink: &mut S,
-    ) -> Result<Flow, BodyFault> {
-        let read = self.read(bytes, sink);
-        let before = self.before;
+    ) -> Result<(), Halt> {
+        self.read(bytes, sink)?;
         self.before += bytes.len() as u64;
-        match read {
-            Ok(()) => Ok(Flow::Continue),
-            Err(Halt::Stop) => Ok(Flow::Stop),
-            Err(Halt::Arguments) => Err(BodyFault::Arguments),
-            Err(Halt::Fault((reason, at))) => {
-                Err(BodyFault::Json(Fault { reason, at: before + at as u64 }))
-            }
-        }
+        Ok(())
     }
 
     /// Takes the end of the body, which ends a number that stands alone.
-    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), BodyFault> {
+    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         if self.before == 0 {
             return Ok(());
         }
         if self.token == Token::Scalar {
-            if self.feed(b" ", sink)? == Flow::Stop {
-                return Ok(());
-            }
-            self.before -= 1;
+            self.read(b" ", sink)?;
         }
         if self.expect == Expect::Nothing {
             return Ok(());
         }
-        Err(BodyFault::Json(Fault { reason: Reason::Unfinished, at: self.before }))
+        Err(self.fault((Reason::Unfinished, 0)))
     }
 
     /// Gives what has begun as far as it came.
-    pub(super) fn truncate<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), BodyFault> {
+    pub(super) fn truncate<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         let begun = match self.token {
             Token::Key => self.name.member(self.text.decoded()).is_ok().then_some(&[][..]),
             Token::String | Token::Scalar => Some(self.text.decoded()),
@@ -189,11 +165,7 @@ impl Json {
             .then_some(&[][..]),
         };
         let Some(value) = begun else { return Ok(()) };
-        if self.arguments_left == 0 {
-            return Err(BodyFault::Arguments);
-        }
-        let _ = sink.argument(self.name.bytes(), value);
-        Ok(())
+        give(&mut self.arguments_left, self.name.bytes(), value, sink)
     }
 
     fn read<S: Sink + ?Sized>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(), Halt> {
@@ -230,7 +202,7 @@ impl Json {
                     self.token = Token::Scalar;
                     self.scalar(bytes, at, sink)?
                 }
-                _ => return Err(self.misplaced(at).into()),
+                _ => return Err(self.misplaced(at)),
             };
         }
         Ok(())
@@ -243,11 +215,14 @@ impl Json {
         at: usize,
         sink: &mut S,
     ) -> Result<usize, Halt> {
-        let Progress { behind, whole: Some(text) } = self.text.read(bytes, at)? else {
+        let before = self.before;
+        let fault = |misplaced| fault(before, misplaced);
+        let Progress { behind, whole: Some(text) } = self.text.read(bytes, at).map_err(fault)?
+        else {
             return Ok(bytes.len());
         };
         if self.token == Token::Key {
-            self.name.member(text).map_err(|reason| (reason, behind))?;
+            self.name.member(text).map_err(|reason| fault((reason, behind)))?;
             self.expect = Expect::Colon;
         } else {
             give(&mut self.arguments_left, self.name.bytes(), text, sink)?;
@@ -274,7 +249,8 @@ impl Json {
         }
         let behind = at + run.len();
         let text = self.text.joined_with(run);
-        let value = scalar::value(text).ok_or((Reason::Scalar, behind))?;
+        let value =
+            scalar::value(text).ok_or_else(|| fault(self.before, (Reason::Scalar, behind)))?;
         give(&mut self.arguments_left, self.name.bytes(), value, sink)?;
         self.text.clear();
         self.token = Token::None;
@@ -282,7 +258,7 @@ impl Json {
         Ok(behind)
     }
 
-    fn string_begins(&mut self, at: usize) -> Result<Token, Misplaced> {
+    fn string_begins(&mut self, at: usize) -> Result<Token, Halt> {
         if matches!(self.expect, Expect::Key | Expect::KeyOrEnd) {
             return Ok(Token::Key);
         }
@@ -290,17 +266,17 @@ impl Json {
         Ok(Token::String)
     }
 
-    fn value_begins(&mut self, at: usize) -> Result<(), Misplaced> {
+    fn value_begins(&mut self, at: usize) -> Result<(), Halt> {
         if !matches!(self.expect, Expect::Value | Expect::ValueOrEnd) {
             return Err(self.misplaced(at));
         }
-        self.name.value_begins().map_err(|reason| (reason, at))
+        self.name.value_begins().map_err(|reason| self.fault((reason, at)))
     }
 
-    fn open(&mut self, bracket: u8, at: usize) -> Result<(), Misplaced> {
+    fn open(&mut self, bracket: u8, at: usize) -> Result<(), Halt> {
         self.value_begins(at)?;
         if self.name.depth() == self.depth_max {
-            return Err((Reason::Depth, at));
+            return Err(self.fault((Reason::Depth, at)));
         }
         self.expect = if bracket == b'{' {
             self.name.open_object();
@@ -325,7 +301,7 @@ impl Json {
             Expect::Value | Expect::Key | Expect::Colon | Expect::Nothing => false,
         };
         if !fits {
-            return Err(self.misplaced(at).into());
+            return Err(self.misplaced(at));
         }
         let is_empty = self.expect != Expect::CommaOrEnd;
         self.name.close();
@@ -336,7 +312,7 @@ impl Json {
         Ok(())
     }
 
-    fn comma(&mut self, at: usize) -> Result<(), Misplaced> {
+    fn comma(&mut self, at: usize) -> Result<(), Halt> {
         if self.expect != Expect::CommaOrEnd {
             return Err(self.misplaced(at));
         }
@@ -344,13 +320,21 @@ impl Json {
         Ok(())
     }
 
-    fn misplaced(&self, at: usize) -> Misplaced {
+    fn misplaced(&self, at: usize) -> Halt {
         let reason = match self.expect {
             Expect::Nothing => Reason::Trailing,
             _ => Reason::Character,
         };
-        (reason, at)
+        self.fault((reason, at))
     }
+
+    fn fault(&self, misplaced: Misplaced) -> Halt {
+        fault(self.before, misplaced)
+    }
+}
+
+fn fault(before: u64, (reason, at): Misplaced) -> Halt {
+    Fault { reason, at: before + at as u64 }.into()
 }
 
 fn give<S: Sink + ?Sized>(
@@ -359,11 +343,8 @@ fn give<S: Sink + ?Sized>(
     value: &[u8],
     sink: &mut S,
 ) -> Result<(), Halt> {
-    *arguments_left = arguments_left.checked_sub(1).ok_or(Halt::Arguments)?;
-    match sink.argument(name, value) {
-        Flow::Continue => Ok(()),
-        Flow::Stop => Err(Halt::Stop),
-    }
+    *arguments_left = arguments_left.checked_sub(1).ok_or(BodyFault::Arguments)?;
+    sink.argument(name, value).checked()
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ use delimiter::{Beginning, Delimiter, Last, LineEnd, Lookout, Quoted};
 use disposition::Disposition;
 use header::Header;
 
-use super::fault::Fault as BodyFault;
+use super::fault::{Fault as BodyFault, Halt};
 use super::options::{Limits, Options};
-use super::sink::{Contents, File, Flow, Sink};
+use super::sink::{Contents, File, Sink};
 
 /// The processor for multipart bodies.
 ///
@@ -111,27 +111,6 @@ enum Fed {
     Something,
 }
 
-/// What ends a step early.
-enum Halt {
-    Fault(BodyFault),
-    Stop,
-}
-
-impl From<Fault> for Halt {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(BodyFault::Multipart(fault))
-    }
-}
-
-impl From<Flow> for Result<(), Halt> {
-    fn from(flow: Flow) -> Self {
-        match flow {
-            Flow::Continue => Ok(()),
-            Flow::Stop => Err(Halt::Stop),
-        }
-    }
-}
-
 /// Bytes of a new piece that are joined to what the last one left undecided, at a time.
 const JOINED_BYTES: usize = 256;
 
@@ -187,16 +166,16 @@ impl Multipart {
         &mut self,
         bytes: &[u8],
         sink: &mut S,
-    ) -> Result<Flow, BodyFault> {
+    ) -> Result<(), Halt> {
         if !bytes.is_empty() {
             self.fed = Fed::Something;
         }
         let taken = self.take(bytes, sink);
-        self.settle(taken)
+        self.noted(taken)
     }
 
     /// Takes the end of the body.
-    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), BodyFault> {
+    pub(super) fn finish<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         if self.fed == Fed::Nothing || self.state == State::Epilogue {
             return Ok(());
         }
@@ -211,11 +190,11 @@ impl Multipart {
             State::Preamble(_) => Err(Fault::NoBoundary.into()),
             State::Header | State::Content(_) | State::Epilogue => Err(Fault::FinalMissing.into()),
         };
-        self.settle(ended).map(|_| ())
+        self.noted(ended)
     }
 
     /// Gives what has begun as far as it came.
-    pub(super) fn truncate<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), BodyFault> {
+    pub(super) fn truncate<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         let State::Content(at) = self.state else { return Ok(()) };
         let carry = std::mem::take(&mut self.carry);
         let cut_delimiter = at == At::Start && self.delimiter.begins(&carry);
@@ -226,18 +205,13 @@ impl Multipart {
             self.give(held.bytes(), sink).and_then(|()| self.give(&carry, sink))
         };
         let ended = given.and_then(|()| self.part_end(sink));
-        self.settle(ended).map(|_| ())
+        self.noted(ended)
     }
 
-    fn settle(&mut self, taken: Result<(), Halt>) -> Result<Flow, BodyFault> {
-        match taken {
-            Ok(()) => Ok(Flow::Continue),
-            Err(Halt::Stop) => Ok(Flow::Stop),
-            Err(Halt::Fault(fault)) => {
-                self.flags.error = true;
-                Err(fault)
-            }
-        }
+    /// Raises the flag of faults.
+    fn noted(&mut self, taken: Result<(), Halt>) -> Result<(), Halt> {
+        self.flags.error |= matches!(taken, Err(Halt::Fault(_)));
+        taken
     }
 
     fn carries_final(&self) -> bool {
@@ -339,7 +313,7 @@ impl Multipart {
         part.name = read.name.ok_or(Fault::NameMissing)?;
         part.filename.clear();
         for field in part.header.fields() {
-            Result::from(sink.part_header(&part.name, field))?;
+            sink.part_header(&part.name, field).checked()?;
         }
         part.kind = PartKind::Field;
         if let Some(filename) = read.filename {
@@ -354,12 +328,13 @@ impl Multipart {
                 (PartKind::File(Contents::Counted), Contents::Counted)
             };
             part.kind = kind;
-            Result::from(sink.file(File {
+            let file = File {
                 name: &part.name,
                 filename: &part.filename,
                 filename_extended: read.filename_extended.as_deref(),
                 contents,
-            }))?;
+            };
+            sink.file(file).checked()?;
         }
         self.lookout.clear();
         self.state = State::Content(At::First);
@@ -468,26 +443,25 @@ impl Multipart {
                 self.part.value.extend_from_slice(bytes);
                 Ok(())
             }
-            PartKind::File(Contents::Follow) => sink.file_data(bytes).into(),
+            PartKind::File(Contents::Follow) => sink.file_data(bytes).checked(),
             PartKind::File(Contents::Counted) => Ok(()),
         }
     }
 
     fn part_end<S: Sink + ?Sized>(&mut self, sink: &mut S) -> Result<(), Halt> {
         if self.part.kind != PartKind::Field {
-            Result::from(sink.file_end(self.part.bytes))?;
+            sink.file_end(self.part.bytes).checked()?;
         }
         if matches!(self.part.kind, PartKind::File(_)) {
             return Ok(());
         }
-        self.left.arguments =
-            self.left.arguments.checked_sub(1).ok_or(Halt::Fault(BodyFault::Arguments))?;
-        sink.argument(&self.part.name, &self.part.value).into()
+        self.left.arguments = self.left.arguments.checked_sub(1).ok_or(BodyFault::Arguments)?;
+        sink.argument(&self.part.name, &self.part.value).checked()
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Halt> {
         self.left.fields_bytes =
-            self.left.fields_bytes.checked_sub(bytes).ok_or(Halt::Fault(BodyFault::Fields))?;
+            self.left.fields_bytes.checked_sub(bytes).ok_or(BodyFault::Fields)?;
         Ok(())
     }
 }
