@@ -27,7 +27,7 @@ enum Foreign {
 
 /// Decodes up to the first byte that is not of the alphabet; line breaks are skipped.
 ///
-/// Version 2 of `ModSecurity` gives the beginning that can be decoded, version 3 an empty value when
+/// Version 2 of ModSecurity gives the beginning that can be decoded, version 3 an empty value when
 /// any byte is foreign; here it is the beginning, which hides nothing from the rules. Version 3 skips
 /// line breaks, version 2 ends at them; they are skipped.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
@@ -36,7 +36,7 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 
 /// Decodes and skips every byte that is not of the alphabet.
 ///
-/// Padding is skipped too, wherever it stands. `ModSecurity` gives an empty value when padding, or
+/// Padding is skipped too, wherever it stands. ModSecurity gives an empty value when padding, or
 /// the digit `9` at the end, follows a single digit: two bytes appended to an attack would hide it.
 pub(super) fn decode_lenient(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     decode_with(Foreign::IsSkipped, input, output)

@@ -1,7 +1,7 @@
 //! The best fit in ASCII of the characters beyond it: code page 20127, as Windows converts to it.
 //!
 //! IIS decodes `%uXXXX` that way, so a full-width `＜` or a typographic quote becomes what an attack
-//! needs. The pairs are those that `ModSecurity`'s `unicode.mapping` lists for this code page.
+//! needs. The pairs are those that ModSecurity's `unicode.mapping` lists for this code page.
 
 /// The first character of [`LATIN`].
 const LATIN_FIRST: u16 = 0x00a0;

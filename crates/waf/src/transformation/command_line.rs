@@ -2,7 +2,7 @@
 
 use super::{
     Outcome,
-    rewrite::{first, first_pair},
+    scan::{first, first_pair},
 };
 
 /// What a byte does in a command line.
@@ -20,15 +20,16 @@ enum Class {
 
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Kept; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = match byte as u8 {
-            b'"' | b'\'' | b'\\' | b'^' => Class::Dropped,
-            b' ' | b',' | b';' | b'\t' | b'\r' | b'\n' => Class::Separator,
-            b'/' | b'(' => Class::Closing,
-            _ => Class::Kept,
-        };
-        byte += 1;
+    let groups: [(&[u8], Class); 3] =
+        [(b"\"'\\^", Class::Dropped), (b" ,;\t\r\n", Class::Separator), (b"/(", Class::Closing)];
+    let mut group = 0;
+    while group < groups.len() {
+        let (mut bytes, class) = groups[group];
+        while let [byte, rest @ ..] = bytes {
+            classes[*byte as usize] = class;
+            bytes = rest;
+        }
+        group += 1;
     }
     classes
 };
@@ -36,7 +37,8 @@ const CLASSES: [Class; 256] = {
 /// Drops quotes, carets and backslashes, makes each run of separators one space, removes the space
 /// before `/` and `(`, and folds letters to lower case.
 ///
-/// Version 2 of `ModSecurity` ends at a NUL byte; here, as in version 3, it is a byte like others.
+/// Version 2 of ModSecurity ends at a NUL byte; here, as in version 3, it is a byte like others.
+#[expect(clippy::needless_bitwise_bool, reason = "a branch for each byte would cost more")]
 pub(super) fn plain(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let Some(start) = first_change(input) else {
         return Outcome::Unchanged;
@@ -61,6 +63,7 @@ pub(super) fn plain(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 }
 
 /// The first byte that will not stay as it is.
+#[expect(clippy::needless_bitwise_bool, reason = "comparisons without branches become vectors")]
 fn first_change(input: &[u8]) -> Option<usize> {
     let changes = |byte: u8| {
         byte.is_ascii_uppercase()

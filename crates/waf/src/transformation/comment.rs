@@ -1,9 +1,6 @@
 //! Comments: `removeComments`, `removeCommentsChar` and `replaceComments`.
 
-use super::{
-    Outcome,
-    rewrite::{Rewrite, first_pair},
-};
+use super::{Outcome, rewrite::Rewrite, scan::first_pair};
 
 /// Makes each `/* */` comment one space; one that does not end reaches to the end.
 pub(super) fn replace(input: &[u8], output: &mut Vec<u8>) -> Outcome {
@@ -23,7 +20,7 @@ pub(super) fn replace(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 
 /// Removes `/* */` and `<!-- -->` comments, either end closing either, and what follows `--` or `#`.
 ///
-/// Three habits of `ModSecurity` are kept, which rules and their tests may count on: the byte behind
+/// Three habits of ModSecurity are kept, which rules and their tests may count on: the byte behind
 /// a comment is copied without a look whether it begins another, it is NUL if the value ends there,
 /// and a comment that does not end becomes a space.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> Outcome {

@@ -21,8 +21,8 @@ pub(super) fn sha1(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 pub(super) fn length(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let mut left = input.len();
     loop {
-        // The remainder is one digit.
-        output.push(b'0' + (left % 10) as u8);
+        let [digit, ..] = (left % 10).to_le_bytes();
+        output.push(b'0' + digit);
         left /= 10;
         if left == 0 {
             break;

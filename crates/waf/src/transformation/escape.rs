@@ -3,10 +3,7 @@
 //! Each escape becomes at most one byte and always fewer than it had, so a value that holds one that
 //! counts is always changed.
 
-use super::{
-    Outcome, hex,
-    rewrite::{Rewrite, is_space},
-};
+use super::{Outcome, hex, rewrite::Rewrite, scan::is_space};
 
 /// What an escape stands for: how many bytes it has, the backslash too, and the byte it becomes, if
 /// it becomes any.
@@ -16,12 +13,12 @@ struct Escape {
 }
 
 impl Escape {
-    fn new(length: usize, byte: u8) -> Option<Self> {
-        Some(Self { length, byte: Some(byte) })
+    fn of(length: usize, byte: u8) -> Self {
+        Self { length, byte: Some(byte) }
     }
 
-    fn vanishing(length: usize) -> Option<Self> {
-        Some(Self { length, byte: None })
+    fn vanishing(length: usize) -> Self {
+        Self { length, byte: None }
     }
 }
 
@@ -31,7 +28,7 @@ impl Escape {
 /// A backslash before a line feed vanishes with it, one at the end or before any other character
 /// vanishes alone.
 pub(super) fn decode_css(input: &[u8], output: &mut Vec<u8>) -> Outcome {
-    decode(input, output, css_escape)
+    decode(input, output, |after| Some(css_escape(after)))
 }
 
 /// Decodes the escapes of ANSI C. A backslash before any other character vanishes; one at the end
@@ -78,23 +75,20 @@ fn next_backslash(input: &[u8], at: usize) -> Option<usize> {
 /// The most hexadecimal digits of a CSS escape.
 const CSS_DIGITS_MAX: usize = 6;
 
-fn css_escape(after: &[u8]) -> Option<Escape> {
+fn css_escape(after: &[u8]) -> Escape {
     let digits = after.iter().take(CSS_DIGITS_MAX).map_while(|&byte| hex::digit(byte));
-    let (mut count, mut code) = (0, 0_u32);
-    for digit in digits {
-        code = code << 4 | u32::from(digit);
-        count += 1;
+    let (count, code) =
+        digits.fold((0, 0_u32), |(count, code), digit| (count + 1, code << 4 | u32::from(digit)));
+    if count > 0 {
+        // One white space ends the escape and belongs to it.
+        let space = usize::from(after.get(count).is_some_and(|&byte| is_space(byte)));
+        return Escape::of(1 + count + space, narrowed(code));
     }
-    if count == 0 {
-        return match after {
-            [] => Escape::vanishing(1),
-            [b'\n', ..] => Escape::vanishing(2),
-            [byte, ..] => Escape::new(2, *byte),
-        };
+    match after {
+        [] => Escape::vanishing(1),
+        [b'\n', ..] => Escape::vanishing(2),
+        [byte, ..] => Escape::of(2, *byte),
     }
-    // One white space ends the escape and belongs to it.
-    let space = usize::from(after.get(count).is_some_and(|&byte| is_space(byte)));
-    Escape::new(1 + count + space, narrowed(code))
 }
 
 /// The lower byte of the character `code`, of its ASCII counterpart if it is a full-width form.
@@ -108,37 +102,33 @@ fn narrowed(code: u32) -> u8 {
 
 fn ansi_c_escape(after: &[u8]) -> Option<Escape> {
     let &first = after.first()?;
-    match first {
-        b'x' | b'X' if let Some(byte) = hex::pair(after, 1) => Escape::new(4, byte),
+    Some(match first {
+        b'x' | b'X' if let Some(byte) = hex::pair(after, 1) => Escape::of(4, byte),
         b'0'..=b'7' => {
             let (count, code) = octal(after);
             let [_, byte] = code.to_be_bytes();
-            Escape::new(1 + count, byte)
+            Escape::of(1 + count, byte)
         }
-        _ => Escape::new(2, control(first)),
-    }
+        _ => Escape::of(2, control(first)),
+    })
 }
 
 fn js_escape(after: &[u8]) -> Option<Escape> {
     let &first = after.first()?;
-    match first {
+    Some(match first {
         b'u' if let (Some(high), Some(low)) = (hex::pair(after, 1), hex::pair(after, 3)) => {
-            Escape::new(6, narrowed(u32::from_be_bytes([0, 0, high, low])))
+            Escape::of(6, narrowed(u32::from_be_bytes([0, 0, high, low])))
         }
-        b'x' if let Some(byte) = hex::pair(after, 1) => Escape::new(4, byte),
+        b'x' if let Some(byte) = hex::pair(after, 1) => Escape::of(4, byte),
         b'0'..=b'7' => {
             // Three digits that do not fit in a byte are two and a character of text.
             let (count, code) = octal(after);
-            let [excess, byte] = code.to_be_bytes();
-            if excess == 0 {
-                Escape::new(1 + count, byte)
-            } else {
-                let [_, byte] = (code >> 3).to_be_bytes();
-                Escape::new(count, byte)
-            }
+            let (length, code) = if code > 0xff { (count, code >> 3) } else { (1 + count, code) };
+            let [_, byte] = code.to_be_bytes();
+            Escape::of(length, byte)
         }
-        _ => Escape::new(2, control(first)),
-    }
+        _ => Escape::of(2, control(first)),
+    })
 }
 
 /// How many of up to three octal digits there are, and their value.

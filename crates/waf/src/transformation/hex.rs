@@ -20,7 +20,7 @@ pub(super) const LOWER_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// The value of one hexadecimal digit in either case, 0 to 15.
 #[inline]
-pub(super) fn digit(byte: u8) -> Option<u8> {
+pub(crate) fn digit(byte: u8) -> Option<u8> {
     match DIGIT_VALUE[usize::from(byte)] {
         NOT_A_DIGIT => None,
         value => Some(value),
@@ -50,7 +50,7 @@ pub(super) fn encode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     Outcome::Written
 }
 
-/// Decodes pairs of digits. As in `ModSecurity`, bytes that are no digits are taken for some, and an
+/// Decodes pairs of digits. As in ModSecurity, bytes that are no digits are taken for some, and an
 /// odd one at the end is dropped.
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     if input.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     Outcome::Written
 }
 
-/// The value of a digit, and what `ModSecurity`'s arithmetic makes of any other byte.
+/// The value of a digit, and what ModSecurity's arithmetic makes of any other byte.
 fn lenient(byte: u8) -> u8 {
     if byte >= b'A' { (byte & 0xdf).wrapping_sub(b'A' - 10) } else { byte.wrapping_sub(b'0') }
 }

@@ -1,6 +1,6 @@
 //! `lowercase` and `uppercase`: ASCII letters only, as in the C locale.
 
-use super::{Outcome, rewrite::first};
+use super::{Outcome, scan::first};
 
 /// Makes ASCII letters lower case.
 pub(super) fn lower(input: &[u8], output: &mut Vec<u8>) -> Outcome {

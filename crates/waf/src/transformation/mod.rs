@@ -1,7 +1,7 @@
 //! Transformations: bytes to bytes, one value at a time.
 //!
 //! A rule's `t:` actions name a chain of them; each looks at a value the way the attacked program
-//! would: decoded, folded, stripped. The semantics are `ModSecurity`'s: version 3's where versions 2
+//! would: decoded, folded, stripped. The semantics are ModSecurity's: version 3's where versions 2
 //! and 3 agree, and the one the Core Rule Set's regression tests need where they differ, which the
 //! item's documentation then says.
 //!
@@ -18,12 +18,13 @@ mod comment;
 mod digest;
 mod entity;
 mod escape;
-mod hex;
+pub(crate) mod hex;
 mod letter_case;
 mod null;
 mod parity;
 mod path;
 mod rewrite;
+pub(crate) mod scan;
 mod unicode;
 mod url;
 mod white_space;

@@ -1,6 +1,6 @@
 //! The highest bit: `parityEven7bit`, `parityOdd7bit` and `parityZero7bit`.
 //!
-//! As in `ModSecurity`, the parity is that of all eight bits, so a byte that had its highest bit set
+//! As in ModSecurity, the parity is that of all eight bits, so a byte that had its highest bit set
 //! does not always end with the parity asked for.
 
 use super::Outcome;

@@ -1,14 +1,11 @@
 //! Paths: `normalizePath` and `normalizePathWin`.
 
-use super::{
-    Outcome,
-    rewrite::{compared, first_pair},
-};
+use super::{Outcome, rewrite::compared, scan::first_pair};
 
 /// Removes empty, `.` and `..` segments.
 ///
 /// A path that begins with a slash keeps it and never climbs above it; another keeps the `..` that
-/// climb out of it. A slash stands at the end only if one did before. As in `ModSecurity`, a segment
+/// climb out of it. A slash stands at the end only if one did before. As in ModSecurity, a segment
 /// that only *ends* in `..` goes too, and an absolute path whose last `..` climbs to the root becomes
 /// empty.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> Outcome {
@@ -23,7 +20,7 @@ pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 
 /// As [`normalize`], with every backslash taken for a slash and written as one.
 ///
-/// `ModSecurity` leaves one backslash of three in a row; here none stays.
+/// ModSecurity leaves one backslash of three in a row; here none stays.
 pub(super) fn normalize_windows(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     if memchr::memchr(b'\\', input).is_none() {
         return normalize(input, output);
@@ -70,7 +67,7 @@ impl Walk<'_> {
             [] | [b'.'] => {}
             [before @ .., b'.', b'.'] => self.climb(before),
             [before @ .., last] => {
-                // `ModSecurity` does not see that a single byte at the very beginning goes down, nor
+                // ModSecurity does not see that a single byte at the very beginning goes down, nor
                 // that a segment with a dot at its end does.
                 if *last != b'.' && !(before.is_empty() && self.output.is_empty()) {
                     self.is_outside = false;

@@ -1,13 +1,10 @@
 //! UTF-8 made plain: `utf8toUnicode`.
 
-use super::{
-    Outcome, hex,
-    rewrite::{Rewrite, first},
-};
+use super::{Outcome, hex, rewrite::Rewrite, scan::first};
 
 /// Writes each character beyond ASCII as `%u` and at least four lower-case hexadecimal digits.
 ///
-/// `ModSecurity`'s habits are kept: a lead byte whose character is not complete goes, unless it is
+/// ModSecurity's habits are kept: a lead byte whose character is not complete goes, unless it is
 /// beyond any character's (0xF5 and above), and other stray bytes stay; behind a character in a
 /// longer form than needed, and behind half of a surrogate pair, the lead byte follows; NUL goes,
 /// unless it is the last byte (in version 2, then too).

@@ -5,7 +5,7 @@
 
 use super::{
     Outcome,
-    rewrite::{first, first_pair, is_space},
+    scan::{first, first_pair, is_space},
 };
 
 const NO_BREAK_SPACE: u8 = 0xa0;
@@ -17,7 +17,7 @@ fn is_wide_space(byte: u8) -> bool {
 
 /// Makes each run of white space one space.
 ///
-/// The no-break space counts, as in version 2 of `ModSecurity`; in version 3 it does not.
+/// The no-break space counts, as in version 2 of ModSecurity; in version 3 it does not.
 pub(super) fn compress(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let Some(start) = first_to_compress(input) else {
         return Outcome::Unchanged;
@@ -48,7 +48,7 @@ fn first_to_compress(input: &[u8]) -> Option<usize> {
 
 /// Removes white space.
 ///
-/// Both versions of `ModSecurity` remove the byte 0xA0. Version 3 also removes every byte 0xC2,
+/// Both versions of ModSecurity remove the byte 0xA0. Version 3 also removes every byte 0xC2,
 /// which with 0xA0 is the no-break space of UTF-8, but begins other characters too; here 0xC2 goes
 /// only where 0xA0 follows.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> Outcome {
