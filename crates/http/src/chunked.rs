@@ -94,6 +94,14 @@ impl Decoder {
         self.state == State::Ended
     }
 
+    /// Bytes of the current chunk that are still to come: its size line has announced them.
+    pub fn announced(&self) -> u64 {
+        match self.state {
+            State::Data { left } => left,
+            _ => 0,
+        }
+    }
+
     /// The trailer fields, once the body has ended.
     pub fn trailers(&self) -> &Headers {
         &self.trailers

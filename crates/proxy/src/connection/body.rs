@@ -105,6 +105,16 @@ impl BodyReader {
         self.received
     }
 
+    /// Bytes that are known to come before anything else can: the data at hand, and what is left of
+    /// its chunk.
+    pub(crate) fn announced(&self) -> u64 {
+        let left = match &self.framing {
+            Reading::Chunked(decoder) => decoder.announced(),
+            Reading::Length(_) | Reading::UntilClose | Reading::Done => 0,
+        };
+        left.saturating_add(self.available as u64)
+    }
+
     /// The trailer fields, once the body is complete.
     pub(crate) fn trailers(&self) -> Option<&Headers> {
         match &self.framing {

@@ -172,13 +172,9 @@ impl Upload {
     ) -> Poll<UploadEnd> {
         loop {
             match self.state {
-                State::Body => match downstream.poll_body(cx) {
+                State::Body => match poll_body(downstream, record, body_max, cx) {
                     Poll::Ready(Ok(More::Data)) => {
                         let data = downstream.data();
-                        let coming = record.bytes.body_in + data.len() as u64;
-                        if body_max.is_some_and(|max| coming > max) {
-                            return Poll::Ready(UploadEnd::Client(Refusal::BodyTooLarge));
-                        }
                         let Poll::Ready(taken) = upstream.poll_write(data, cx) else {
                             return self.wait(Waiting::UpstreamWrite);
                         };
@@ -196,8 +192,8 @@ impl Upload {
                         }
                         self.state = State::Flush;
                     }
-                    Poll::Ready(Err(error)) => {
-                        return Poll::Ready(UploadEnd::Client(broken(&error)));
+                    Poll::Ready(Err(refusal)) => {
+                        return Poll::Ready(UploadEnd::Client(refusal));
                     }
                     Poll::Pending => {
                         return match upstream.poll_flush(cx) {
@@ -231,6 +227,22 @@ impl Upload {
         self.state = State::Abandoned;
         Poll::Ready(UploadEnd::UpstreamClosed)
     }
+}
+
+/// Sees to it that there is data or its end is known, and that it is not too much: a chunk counts from
+/// its size line on.
+fn poll_body(
+    downstream: &mut Downstream<'_>,
+    record: &Record,
+    body_max: Option<u64>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<More, Refusal>> {
+    let more = downstream.poll_body(cx);
+    let coming = record.bytes.body_in.saturating_add(downstream.announced());
+    if body_max.is_some_and(|max| coming > max) {
+        return Poll::Ready(Err(Refusal::BodyTooLarge));
+    }
+    more.map_err(|error| broken(&error))
 }
 
 /// What is the matter with a request body.
