@@ -287,6 +287,11 @@ impl Connection {
         self.input.as_ref().map_or(&[], |buffer| self.reader.data(buffer))
     }
 
+    /// Bytes of request data that are known to come: those at hand, and what is left of their chunk.
+    pub(crate) fn announced(&self) -> u64 {
+        self.reader.announced()
+    }
+
     /// Takes request data.
     pub(crate) fn consume(&mut self, n: usize) {
         if let Some(buffer) = &mut self.input {
@@ -297,6 +302,24 @@ impl Connection {
     /// The trailers of the request, once its body has ended.
     pub(crate) fn trailers(&self) -> Option<&Headers> {
         self.reader.trailers()
+    }
+
+    /// Ready once the client has reset the connection: nobody is left to answer.
+    ///
+    /// A client that has only closed its sending side may still wait for its answer, and one that has
+    /// pipelined its next request surely does. TCP tells a client that went away with a mere FIN from
+    /// those only once something is sent to it.
+    pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.reader.is_done() {
+            // Its body is being read, which finds out more.
+            return Poll::Pending;
+        }
+        let readable = ready!(self.transport.poll_read_ready(cx));
+        if readable.is_err() || self.transport.is_broken() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 
     /// Decides that the connection ends with this response.

@@ -123,6 +123,14 @@ impl Downstream<'_> {
         }
     }
 
+    /// Bytes of request data that are known to come: those at hand at least.
+    pub(crate) fn announced(&self) -> u64 {
+        match self {
+            Self::Http1(connection) => connection.announced(),
+            Self::Http2(stream) => stream.data().len() as u64,
+        }
+    }
+
     /// Takes request data.
     pub(crate) fn consume(&mut self, n: usize) {
         match self {
@@ -142,7 +150,7 @@ impl Downstream<'_> {
     /// Ready once the client has given the request up.
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
-            Self::Http1(_) => Poll::Pending,
+            Self::Http1(connection) => connection.poll_gone(cx),
             Self::Http2(stream) => stream.poll_gone(cx),
         }
     }

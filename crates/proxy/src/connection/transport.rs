@@ -78,6 +78,15 @@ impl Transport {
         }
     }
 
+    /// Whether the socket has failed: the peer has reset the connection, or is gone.
+    pub fn is_broken(&self) -> bool {
+        let socket = match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.transport(),
+        };
+        !matches!(SockRef::from(socket).take_error(), Ok(None))
+    }
+
     /// Makes the end of this connection a reset. Over TLS a missing `close_notify` says as much.
     pub fn reset_on_close(&self) {
         if let Self::Plain(socket) = self {

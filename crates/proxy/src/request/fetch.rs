@@ -339,9 +339,6 @@ impl HeadStep<'_, '_> {
                 return Poll::Ready(Err(HeadFailure::Client(refusal)));
             }
         }
-        if self.downstream.poll_gone(cx).is_ready() {
-            return Poll::Ready(Err(HeadFailure::Client(Refusal::ClientClosed)));
-        }
         loop {
             let response = &mut self.exchange.response;
             match self.upstream.poll_head(self.method, &self.limits, response, cx) {
@@ -365,6 +362,9 @@ impl HeadStep<'_, '_> {
                     self.downstream.interim(&self.exchange.request, &self.exchange.response);
                 }
             }
+        }
+        if self.downstream.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(HeadFailure::Client(Refusal::ClientClosed)));
         }
         // Interim responses that the client does not take wait for the final one.
         let _ = self.downstream.poll_flush(cx);

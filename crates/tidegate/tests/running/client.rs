@@ -1,7 +1,7 @@
 //! A strict client: keep-alive as RFC 9112 has it, and every answer must be whole.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -59,6 +59,16 @@ impl Connection {
         self.0.read_exact(&mut body)?;
         let body = String::from_utf8(body).map_err(std::io::Error::other)?;
         Ok(Answer { status, body, last })
+    }
+
+    /// Sends no more and still waits for what was asked.
+    pub(crate) fn half_close(&mut self) -> std::io::Result<()> {
+        self.0.get_mut().shutdown(Shutdown::Write)
+    }
+
+    /// Goes away as a program does that was killed with unread bytes: by a reset.
+    pub(crate) fn reset(self) -> std::io::Result<()> {
+        socket2::SockRef::from(self.0.get_ref()).set_linger(Some(Duration::ZERO))
     }
 
     pub(crate) fn get(&mut self, path: &str) -> std::io::Result<Answer> {

@@ -51,6 +51,24 @@ fn a_unix_socket_is_served_and_its_file_removed_at_the_end() {
 }
 
 #[test]
+fn a_client_that_resets_is_given_up_and_one_that_half_closes_is_answered() {
+    let origin = Origin::start("one");
+    let log = "[[log]]\nname = \"access\"\npath = \"$DIR/access.log\"\n";
+    let site = proxy(&origin) + "logs = [\"access\"]\n";
+    let gate = Gate::start(&format!("{log}{site}"));
+    let mut half = Connection::open(gate.address).unwrap();
+    half.send("/wait/2000").unwrap();
+    half.half_close().unwrap();
+    let mut gone = Connection::open(gate.address).unwrap();
+    gone.send("/wait/600000").unwrap();
+    eventually("the origin has both requests", || origin.served() == 2);
+    gone.reset().unwrap();
+    let log = || fs::read_to_string(gate.path("access.log")).unwrap_or_default();
+    eventually("the reset is recorded", || log().contains("\"GET /wait/600000 HTTP/1.1\" 499"));
+    assert_eq!(half.receive().unwrap().body, "one");
+}
+
+#[test]
 fn a_stop_finishes_what_is_under_way_and_accepts_no_more() {
     let origin = Origin::start("one");
     let mut gate = Gate::start(&proxy(&origin));
