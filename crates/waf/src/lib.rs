@@ -14,5 +14,8 @@ pub mod operator;
 pub mod pattern;
 pub mod program;
 pub mod seclang;
+mod sources;
 pub mod transformation;
 pub mod variable;
+
+pub use sources::{Builtin, CoreRuleSet, Sources};

@@ -1,1 +1,161 @@
 //! One transaction's way through the five phases.
+//!
+//! An [`Inspection`] is told what arrives, in borrowed views, and asked for a verdict after each
+//! phase. It holds everything of its transaction and nothing of its worker: what searches write to
+//! comes in as an [`Inspector`], of which each thread has one, so that an inspection may go on on
+//! another thread.
+
+mod act;
+mod ask;
+mod clock;
+mod contents;
+mod evaluate;
+mod expand;
+mod kept;
+mod message;
+mod request_body;
+mod resolve;
+mod response_body;
+mod state;
+mod values;
+mod verdict;
+
+use std::sync::Arc;
+
+pub use clock::Moment;
+pub use evaluate::Evaluation;
+pub use message::{Connection, Fields, RequestHead, ResponseHead};
+pub use response_body::Extent;
+pub use state::Inspector;
+pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
+
+pub(crate) use contents::{ChainId, ChainLink, Half};
+pub(crate) use kept::collection_of;
+use kept::KeptKeys;
+
+use crate::context::Context;
+use crate::program::{Policy, Program};
+use crate::seclang::action::Allowance;
+use crate::variable::Phase;
+use evaluate::{Ended, Run};
+use state::State;
+
+/// One transaction under inspection.
+pub struct Inspection {
+    program: Arc<Program>,
+    policy: Arc<Policy>,
+    opened: Opened,
+    state: Box<State>,
+    kept: KeptKeys,
+    evaluation: Evaluation,
+    allowed: Option<Allowance>,
+    content_type: Vec<u8>,
+    arguments_bytes: u64,
+    request_body: Option<request_body::RequestBody>,
+    response_body: Vec<u8>,
+    response_extent: Extent,
+}
+
+/// Whether a policy's opening actions were done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Opened {
+    No,
+    Yes,
+}
+
+impl Inspection {
+    /// Begins a transaction under a policy.
+    pub fn begin(
+        policy: &Arc<Policy>,
+        context: Option<Arc<Context>>,
+        inspector: &mut Inspector,
+    ) -> Self {
+        let program = Arc::clone(&policy.program);
+        inspector.serve(&program);
+        let mut state = inspector.state();
+        state.begin(&program, policy.mode);
+        Self {
+            program,
+            policy: Arc::clone(policy),
+            opened: Opened::No,
+            state,
+            kept: KeptKeys::new(context),
+            evaluation: Evaluation::Prefiltered,
+            allowed: None,
+            content_type: Vec::new(),
+            arguments_bytes: 0,
+            request_body: None,
+            response_body: Vec::new(),
+            response_extent: Extent::Fits,
+        }
+    }
+
+    /// Chooses how patterns are searched for; verdicts do not depend on it.
+    pub fn set_evaluation(&mut self, evaluation: Evaluation) {
+        self.evaluation = evaluation;
+    }
+
+    /// What is done about matches; rules may have changed it (`ctl:ruleEngine`).
+    pub fn mode(&self) -> Mode {
+        self.state.mode
+    }
+
+    /// The rules that matched so far and have something to say, in the order of their matching.
+    pub fn matched_rules(&self) -> &[MatchedRule] {
+        &self.state.matched_rules
+    }
+
+    /// Runs the rules of a phase. Phases are run once each, in their order; those whose message never
+    /// came may be left out.
+    pub fn run(&mut self, phase: Phase, moment: Moment, inspector: &mut Inspector) -> Verdict {
+        inspector.serve(&self.program);
+        if self.passes_over(phase) {
+            return Verdict::Pass;
+        }
+        let program = Arc::clone(&self.program);
+        let opening = match std::mem::replace(&mut self.opened, Opened::Yes) {
+            Opened::No => Some(Arc::clone(&self.policy)),
+            Opened::Yes => None,
+        };
+        let mut run = Run {
+            program: &program,
+            state: &mut self.state,
+            worker: inspector,
+            kept: &mut self.kept,
+            moment,
+            half: Half::of(phase),
+            phase,
+            evaluation: self.evaluation,
+            rule: None,
+        };
+        for act in opening.iter().flat_map(|policy| &policy.opening) {
+            run.act(act);
+        }
+        match run.phase() {
+            // What could not be looked at must not pass for clean.
+            Ended::Passed if self.state.contents.is_full() && self.mode() == Mode::Block => {
+                Verdict::Deny { status: 413, rule: 0 }
+            }
+            Ended::Passed => Verdict::Pass,
+            Ended::Allowed(scope) => {
+                self.allowed = Some(scope);
+                Verdict::Pass
+            }
+            Ended::Decided(verdict) => verdict,
+        }
+    }
+
+    fn passes_over(&self, phase: Phase) -> bool {
+        let allowed = match self.allowed {
+            None | Some(Allowance::Phase) => false,
+            Some(Allowance::Request) => phase <= Phase::RequestBody,
+            Some(Allowance::Transaction) => phase < Phase::Logging,
+        };
+        allowed || self.state.mode == Mode::Off
+    }
+
+    /// Ends the transaction and gives its memory back for the next one.
+    pub fn end(self, inspector: &mut Inspector) {
+        inspector.take_back(self.state);
+    }
+}

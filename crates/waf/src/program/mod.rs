@@ -1,1 +1,96 @@
-//! A rule set compiled into a program.
+//! A rule set compiled into a program: immutable, shared by all workers, swapped whole.
+//!
+//! Compiling decides everything that does not depend on a transaction. Rules are laid out by phase,
+//! with jumps in place of markers. Their targets are resolved into *sets* (which values) and *lanes*
+//! (which values, after which transformations), each stored once however many rules use it. Patterns
+//! and phrase lists are numbered, and what they need to match goes into one prefilter for requests
+//! and one for responses. `TX` variables that rules name get slots.
+
+mod chain;
+mod compile;
+mod rule;
+mod settings;
+mod target;
+mod test;
+mod text;
+
+pub use compile::{Compiled, compile, compile_policy};
+pub use rule::{Place, RuleMeta};
+pub use settings::Settings;
+
+pub(crate) use chain::ChainTable;
+pub(crate) use rule::{
+    Act, Assign, Capture, Control, Decision, Flow, Rule, RuleNumber, TxName,
+};
+pub(crate) use target::{Kind, LaneId, LaneKey, Part, Selector, SelectorId, SetId, TargetSet, Targets, is_stable};
+pub(crate) use test::{Comparison, IdentityKind, Polarity, Test, TextTest};
+pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
+
+use std::sync::Arc;
+
+use crate::inspection::{ChainLink, Half, Mode};
+use crate::pattern::{Pattern, PatternId, Prefilter};
+use crate::variable::{Phase, Variable};
+
+/// A compiled rule set with its settings.
+#[derive(Debug)]
+pub struct Program {
+    /// No two programs of a process have the same.
+    pub(crate) identity: u64,
+    pub(crate) settings: Settings,
+    pub(crate) phases: [Vec<Rule>; 5],
+    pub(crate) sets: Vec<TargetSet>,
+    pub(crate) lanes: Vec<LaneKey>,
+    pub(crate) chains: Vec<ChainLink>,
+    pub(crate) selectors: Vec<(PatternId, Pattern)>,
+    /// Which variables some rule or text names: what nobody asks for need not be made.
+    pub(crate) used: [bool; Variable::COUNT],
+    pub(crate) prefilters: [Prefilter; 2],
+    pub(crate) tx_slots: TxSlots,
+    pub(crate) rules: Arc<[Arc<RuleMeta>]>,
+}
+
+impl Program {
+    /// What all rules are, in the order of their numbers; per-rule counters are indexed alike.
+    pub fn rules(&self) -> &[Arc<RuleMeta>] {
+        &self.rules
+    }
+
+    /// The engine's settings as the rule set's directives leave them.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn phase(&self, phase: Phase) -> &[Rule] {
+        &self.phases[phase.index()]
+    }
+
+    pub(crate) fn uses(&self, variable: Variable) -> bool {
+        self.used[variable.index()]
+    }
+
+    pub(crate) fn prefilter(&self, half: Half) -> &Prefilter {
+        &self.prefilters[half as usize]
+    }
+}
+
+/// A program as one site or route uses it: what is done about matches, and what every transaction
+/// begins with.
+#[derive(Debug)]
+pub struct Policy {
+    pub(crate) program: Arc<Program>,
+    pub(crate) mode: Mode,
+    pub(crate) opening: Box<[Act]>,
+}
+
+impl Policy {
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// What is done about matches, unless rules decide otherwise.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}

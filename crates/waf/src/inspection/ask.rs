@@ -1,0 +1,198 @@
+//! One test asked of one content, and what a match of it captures.
+
+use std::ops::Range;
+
+use super::contents::ContentId;
+use super::evaluate::{Answer, Evaluation, Run};
+use super::values::TxValue;
+use crate::libinjection;
+use crate::operator::{encoding, identity, number, text};
+use crate::pattern::{Match, Pattern, PatternId};
+use crate::program::{IdentityKind, Test, TextTest, TxSlot};
+use crate::seclang::setting::Switch;
+
+impl From<bool> for Answer {
+    fn from(yes: bool) -> Self {
+        if yes { Answer::Yes } else { Answer::No }
+    }
+}
+
+impl Run<'_> {
+    /// Whether the test matches a content, its polarity aside.
+    pub(super) fn ask(&mut self, test: &Test, content: ContentId) -> Answer {
+        if let Some(pattern) = test.prefiltered()
+            && self.evaluation == Evaluation::Prefiltered
+        {
+            let prefilter = self.program.prefilter(self.half);
+            let candidates = self.state.contents.candidates(prefilter, self.half, content);
+            if !candidates.contains(pattern) {
+                return Answer::No;
+            }
+        }
+        match test {
+            Test::Always => Answer::Yes,
+            Test::Never => Answer::No,
+            Test::Pattern(id, pattern) | Test::EveryMatch(id, pattern) => {
+                self.search(*id, pattern, content)
+            }
+            Test::PatternText(source) => {
+                let mut expanded = Vec::new();
+                self.expand(source, &mut expanded);
+                let found =
+                    self.worker.expanded.is_match(&expanded, self.state.contents.bytes(content));
+                self.judge(found)
+            }
+            Test::Phrases(_, phrases) => {
+                phrases.find(self.state.contents.bytes(content)).is_some().into()
+            }
+            Test::Sqli => libinjection::sqli(self.state.contents.bytes(content)).is_some().into(),
+            Test::Xss => libinjection::xss(self.state.contents.bytes(content)).into(),
+            Test::Text(kind, argument) => {
+                let mut expanded = Vec::new();
+                let argument = match argument.constant() {
+                    Some(constant) => constant,
+                    None => {
+                        self.expand(argument, &mut expanded);
+                        &expanded
+                    }
+                };
+                let value = self.state.contents.bytes(content);
+                let compare: fn(&[u8], &[u8]) -> bool = match kind {
+                    TextTest::Equal => text::equal,
+                    TextTest::Contains => text::contains,
+                    TextTest::ContainsWord => text::contains_word,
+                    TextTest::Within => text::within,
+                    TextTest::BeginsWith => text::begins_with,
+                    TextTest::EndsWith => text::ends_with,
+                };
+                compare(value, argument).into()
+            }
+            Test::Number(comparison, argument) => {
+                let mut expanded = Vec::new();
+                self.expand(argument, &mut expanded);
+                let value = number::parse(self.state.contents.bytes(content));
+                comparison.holds(value, number::parse(&expanded)).into()
+            }
+            Test::Constant(comparison, argument) => {
+                let value = number::parse(self.state.contents.bytes(content));
+                comparison.holds(value, *argument).into()
+            }
+            Test::Addresses(set) => {
+                set.contains_text(self.state.contents.bytes(content)).into()
+            }
+            Test::ByteRange(range) => {
+                range.first_outside(self.state.contents.bytes(content)).is_some().into()
+            }
+            Test::UrlEncoding => {
+                encoding::url(self.state.contents.bytes(content)).is_some().into()
+            }
+            Test::Utf8Encoding => {
+                encoding::utf8(self.state.contents.bytes(content)).is_some().into()
+            }
+            Test::Identity(kind, id, pattern) => {
+                self.identity(*kind, *id, pattern, content).is_some().into()
+            }
+        }
+    }
+
+    fn search(&mut self, id: PatternId, pattern: &Pattern, content: ContentId) -> Answer {
+        let found =
+            pattern.is_match(&mut self.worker.caches, id, self.state.contents.bytes(content));
+        self.judge(found)
+    }
+
+    fn judge(&mut self, found: Match) -> Answer {
+        match found {
+            Match::Yes => Answer::Yes,
+            Match::No => Answer::No,
+            Match::LimitsExceeded => {
+                self.state.pattern_limits = Switch::On;
+                Answer::No
+            }
+        }
+    }
+
+    /// The first number that the pattern finds and whose check digits are right.
+    fn identity(
+        &mut self,
+        kind: IdentityKind,
+        id: PatternId,
+        pattern: &Pattern,
+        content: ContentId,
+    ) -> Option<Range<usize>> {
+        let is_valid: fn(&[u8]) -> bool = match kind {
+            IdentityKind::PaymentCard => identity::is_payment_card,
+            IdentityKind::Cpf => identity::is_cpf,
+            IdentityKind::Ssn => identity::is_ssn,
+            IdentityKind::Svnr => identity::is_svnr,
+        };
+        let worker = &mut *self.worker;
+        let bytes = self.state.contents.bytes(content);
+        let mut from = 0;
+        while from <= bytes.len() {
+            let found = pattern.captures(&mut worker.caches, id, bytes, from, &mut worker.captures);
+            let range = worker.captures.group(0).filter(|_| found == Match::Yes)?;
+            if is_valid(&bytes[range.clone()]) {
+                return Some(range);
+            }
+            from = range.start + 1;
+        }
+        None
+    }
+
+    /// Fills `TX:0` to `TX:9` with what the test matched.
+    pub(super) fn capture(&mut self, test: &Test, content: ContentId) {
+        let mut captured = [const { None }; TxSlot::CAPTURES];
+        let bytes = self.state.contents.bytes(content);
+        match test {
+            Test::Pattern(id, pattern) => {
+                let worker = &mut *self.worker;
+                pattern.captures(&mut worker.caches, *id, bytes, 0, &mut worker.captures);
+                for (group, captured) in captured.iter_mut().enumerate() {
+                    *captured = worker.captures.group(group);
+                }
+            }
+            Test::EveryMatch(id, pattern) => {
+                let worker = &mut *self.worker;
+                let mut from = 0;
+                let mut filled = 0;
+                while filled < captured.len() && from <= bytes.len() {
+                    let found =
+                        pattern.captures(&mut worker.caches, *id, bytes, from, &mut worker.captures);
+                    let whole = worker.captures.group(0).filter(|_| found == Match::Yes);
+                    let Some(whole) = whole else { break };
+                    for group in 0..worker.captures.len().min(captured.len() - filled) {
+                        captured[filled] = worker.captures.group(group);
+                        filled += 1;
+                    }
+                    from = whole.end.max(whole.start + 1);
+                }
+            }
+            Test::Phrases(_, phrases) => captured[0] = phrases.find(bytes),
+            Test::Identity(kind, id, pattern) => {
+                captured[0] = self.identity(*kind, *id, pattern, content);
+            }
+            Test::Sqli => {
+                if let Some(fingerprint) = libinjection::sqli(bytes) {
+                    let value = self.state.tx.store(fingerprint.as_bytes());
+                    self.set_captures([Some(value)].into_iter());
+                }
+                return;
+            }
+            _ => captured[0] = Some(0..bytes.len()),
+        }
+        let state = &mut *self.state;
+        let bytes = state.contents.bytes(content);
+        let tx = &mut state.tx;
+        let values = captured.map(|range| range.map(|range| tx.store(&bytes[range])));
+        self.set_captures(values.into_iter());
+    }
+
+    fn set_captures(&mut self, mut values: impl Iterator<Item = Option<TxValue>>) {
+        for slot in 0..TxSlot::CAPTURES {
+            #[expect(clippy::cast_possible_truncation, reason = "there are ten")]
+            let slot = TxSlot(slot as u16);
+            self.state.tx.set_slot(slot, values.next().flatten().unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The distinct contents of one transaction: every value that rules look at, before and after
+//! transformation, stored once.
+//!
+//! Equal byte strings have one number. A transformation chain is therefore computed once for each
+//! distinct content, however many arguments carry it, and so is the set of patterns that may match
+//! it. A chain that changes nothing gives the same number back, which makes all chains share the work
+//! on plain values.
+
+use hashbrown::HashTable;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::pattern::{CandidateSet, Prefilter, Scratch};
+use crate::transformation::{Outcome, Transformation};
+use crate::variable::Phase;
+
+/// A distinct byte string of the transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct ContentId(u32);
+
+impl ContentId {
+    /// The empty string, which every transaction has.
+    pub(crate) const EMPTY: ContentId = ContentId(0);
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A chain of transformations, numbered by the program. Chain 0 is the empty one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(crate) struct ChainId(pub(crate) u16);
+
+impl ChainId {
+    pub(crate) const NONE: ChainId = ChainId(0);
+}
+
+/// How a chain is made: one transformation more than another chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChainLink {
+    pub(crate) before: ChainId,
+    pub(crate) last: Transformation,
+}
+
+/// The message whose rules are asked: each half has a prefilter of its own, because response rules
+/// never look at what request rules do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Half {
+    Request,
+    Response,
+}
+
+impl Half {
+    pub(crate) fn of(phase: Phase) -> Self {
+        if phase <= Phase::RequestBody { Half::Request } else { Half::Response }
+    }
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+/// The contents of one transaction. Emptied and used again for the next one.
+pub(crate) struct Contents {
+    bytes: Vec<u8>,
+    /// Content `n` ends where this says and begins where `n - 1` ended.
+    ends: Vec<u32>,
+    index: HashTable<u32>,
+    hasher: RandomState,
+    /// `columns[chain - 1][content]`: what the chain makes of the content.
+    columns: Vec<Vec<u32>>,
+    rows: [CandidateRows; 2],
+    transformed: Vec<u8>,
+    scratch: Scratch,
+    full: bool,
+}
+
+#[derive(Default)]
+struct CandidateRows {
+    /// Which row a content has: `UNKNOWN` before it was asked for.
+    of_content: Vec<u32>,
+    sets: Vec<CandidateSet>,
+    used: usize,
+}
+
+impl Contents {
+    /// The empty string only.
+    pub(crate) fn new() -> Self {
+        let mut contents = Self {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            index: HashTable::new(),
+            hasher: RandomState::new(),
+            columns: Vec::new(),
+            rows: <[CandidateRows; 2]>::default(),
+            transformed: Vec::new(),
+            scratch: Scratch::default(),
+            full: false,
+        };
+        contents.clear();
+        contents
+    }
+
+    /// Forgets everything; keeps the memory, but not more than an ordinary request needs.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.ends.clear();
+        self.ends.shrink_to(KEPT_CONTENTS);
+        self.index.clear();
+        for column in &mut self.columns {
+            column.clear();
+            column.shrink_to(KEPT_CONTENTS);
+        }
+        for rows in &mut self.rows {
+            rows.of_content.clear();
+            rows.used = 0;
+            rows.sets.truncate(KEPT_CONTENTS);
+        }
+        self.full = false;
+        self.ends.push(0);
+        let hash = self.hasher.hash_one(b"".as_slice());
+        self.index.insert_unique(hash, 0, |_| hash);
+    }
+
+    /// Some content did not fit into the bytes a transaction may take.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    pub(crate) fn bytes(&self, id: ContentId) -> &[u8] {
+        let start = match id.0 {
+            0 => 0,
+            n => self.ends[n as usize - 1] as usize,
+        };
+        &self.bytes[start..self.ends[id.index()] as usize]
+    }
+
+    /// The number of a byte string, new or known.
+    pub(crate) fn intern(&mut self, value: &[u8]) -> ContentId {
+        if value.is_empty() {
+            return ContentId::EMPTY;
+        }
+        let hash = self.hasher.hash_one(value);
+        let (bytes, ends) = (&self.bytes, &self.ends);
+        let range = |n: u32| ends[n as usize - 1] as usize..ends[n as usize] as usize;
+        if let Some(&known) = self
+            .index
+            .find(hash, |&n| n != 0 && bytes[range(n)] == *value)
+        {
+            return ContentId(known);
+        }
+        let end = self.bytes.len() + value.len();
+        if end > BYTES_MAX {
+            self.full = true;
+            return ContentId::EMPTY;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "BYTES_MAX bounds both well below 2^32")]
+        let (id, end) = (self.ends.len() as u32, end as u32);
+        self.bytes.extend_from_slice(value);
+        self.ends.push(end);
+        let (hasher, bytes, ends) = (&self.hasher, &self.bytes, &self.ends);
+        self.index.insert_unique(hash, id, |&n| {
+            let start = if n == 0 { 0 } else { ends[n as usize - 1] };
+            hasher.hash_one(&bytes[start as usize..ends[n as usize] as usize])
+        });
+        ContentId(id)
+    }
+
+    /// What a chain makes of a content.
+    pub(crate) fn transform(
+        &mut self,
+        links: &[ChainLink],
+        chain: ChainId,
+        content: ContentId,
+    ) -> ContentId {
+        if chain == ChainId::NONE {
+            return content;
+        }
+        let column = usize::from(chain.0) - 1;
+        if let Some(&known) = self.columns.get(column).and_then(|c| c.get(content.index()))
+            && known != UNKNOWN
+        {
+            return ContentId(known);
+        }
+        // Chains are short (the compiler bounds them), so the depth is too.
+        let link = links[column];
+        let before = self.transform(links, link.before, content);
+        let mut transformed = std::mem::take(&mut self.transformed);
+        let after = match link.last.apply(self.bytes(before), &mut transformed) {
+            Outcome::Unchanged => before,
+            Outcome::Written => self.intern(&transformed),
+        };
+        self.transformed = transformed;
+        if self.columns.len() <= column {
+            self.columns.resize_with(links.len(), Vec::new);
+        }
+        let column = &mut self.columns[column];
+        if column.len() <= content.index() {
+            column.resize(self.ends.len().max(content.index() + 1), UNKNOWN);
+        }
+        column[content.index()] = after.0;
+        after
+    }
+
+    /// The patterns of one half that may match a content. Whatever is not among them does not.
+    pub(crate) fn candidates(
+        &mut self,
+        prefilter: &Prefilter,
+        half: Half,
+        content: ContentId,
+    ) -> &CandidateSet {
+        let rows = &self.rows[half as usize];
+        let known = rows.of_content.get(content.index()).copied().unwrap_or(UNKNOWN);
+        if known != UNKNOWN {
+            return &self.rows[half as usize].sets[known as usize];
+        }
+        let start = match content.0 {
+            0 => 0,
+            n => self.ends[n as usize - 1] as usize,
+        };
+        let bytes = &self.bytes[start..self.ends[content.index()] as usize];
+        let rows = &mut self.rows[half as usize];
+        if rows.of_content.len() <= content.index() {
+            rows.of_content.resize(self.ends.len(), UNKNOWN);
+        }
+        let row = rows.used;
+        rows.used += 1;
+        if rows.sets.len() == row {
+            rows.sets.push(CandidateSet::new(prefilter.patterns()));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "one row for each content at most")]
+        let number = row as u32;
+        rows.of_content[content.index()] = number;
+        let set = &mut rows.sets[row];
+        prefilter.candidates(bytes, &mut self.scratch, set);
+        set
+    }
+}
+
+/// All contents of one transaction together. A body is bounded long before (`SecRequestBodyLimit`,
+/// `SecRequestBodyNoFilesLimit`); this bounds what transformations make of it.
+const BYTES_MAX: usize = 512 << 20;
+/// What an emptied store keeps, so that one large body does not hold memory for ever.
+const KEPT_BYTES: usize = 256 << 10;
+const KEPT_CONTENTS: usize = 4096;

@@ -1,0 +1,330 @@
+//! The rules of one phase, run in their order.
+//!
+//! A rule over values that stand before its phase asks its lane first: unless some value of the lane
+//! is a candidate for the rule's pattern, the rule is done in one test of a bit. Otherwise each
+//! distinct content is asked once, and only if one of them matches are the values gone through, in
+//! the order of the rule's targets, to do what the rule does for each match.
+
+use super::contents::{ChainId, ContentId};
+use super::state::{Inspector, State};
+use super::values::Found;
+use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
+use super::{Half, KeptKeys, Moment};
+use crate::program::{
+    Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Rule, SetId, Targets, Test,
+};
+use crate::seclang::action::Allowance;
+use crate::seclang::setting::Switch;
+use crate::variable::{Phase, Variable};
+
+/// Whether rules use the prefilter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Evaluation {
+    /// Only candidates are searched.
+    #[default]
+    Prefiltered,
+    /// Every pattern is searched for in every value; the same verdicts, much slower. What the
+    /// prefiltered evaluation is tested against.
+    Plain,
+}
+
+/// One phase of one transaction under way.
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Program,
+    pub(super) state: &'a mut State,
+    pub(super) worker: &'a mut Inspector,
+    pub(super) kept: &'a mut KeptKeys,
+    pub(super) moment: Moment,
+    pub(super) half: Half,
+    pub(super) phase: Phase,
+    pub(super) evaluation: Evaluation,
+    /// The rule that runs, for `RULE` and the macros of its texts.
+    pub(super) rule: Option<&'a Rule>,
+}
+
+/// How a phase ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// All its rules ran, or were skipped.
+    Passed,
+    /// A rule ended the transaction.
+    Decided(Verdict),
+    /// A rule allowed it.
+    Allowed(Allowance),
+}
+
+/// Whether a rule or a value matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+}
+
+impl Answer {
+    fn under(self, polarity: Polarity) -> Answer {
+        match (self, polarity) {
+            (answer, Polarity::Matches) => answer,
+            (Answer::Yes, Polarity::MatchesNot) => Answer::No,
+            (Answer::No, Polarity::MatchesNot) => Answer::Yes,
+        }
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Runs the phase's rules.
+    pub(super) fn phase(&mut self) -> Ended {
+        let program: &'a Program = self.program;
+        let rules = program.phase(self.phase);
+        let mut next = 0;
+        while let Some(rule) = rules.get(next) {
+            next += 1;
+            if self.state.mode == Mode::Off {
+                break;
+            }
+            if self.state.is_removed(rule.number) || self.whole(rule) == Answer::No {
+                continue;
+            }
+            if let Some(ended) = self.conclude(rule) {
+                return ended;
+            }
+            if let Flow::Jump(to) = rule.flow {
+                next = to as usize;
+            }
+        }
+        Ended::Passed
+    }
+
+    /// A rule with its chain.
+    fn whole(&mut self, rule: &'a Rule) -> Answer {
+        self.state.matched.clear();
+        self.rule = Some(rule);
+        if self.link(rule) == Answer::No {
+            return Answer::No;
+        }
+        for link in &rule.links {
+            if self.link(link) == Answer::No {
+                return Answer::No;
+            }
+        }
+        Answer::Yes
+    }
+
+    /// One link of a chain; does what the link does for each match.
+    fn link(&mut self, rule: &'a Rule) -> Answer {
+        match (&rule.targets, rule.lane) {
+            (Targets::Slot { slot, kind }, _) => {
+                if let Test::Constant(comparison, number) = rule.test
+                    && rule.chain == ChainId::NONE
+                    && rule.steps.is_empty()
+                {
+                    let value = self.state.tx.slot(*slot);
+                    let absent = value == super::values::TxValue::Absent;
+                    let answer = match kind {
+                        Kind::Value if absent => return Answer::No,
+                        Kind::Value => comparison.holds(self.state.tx.number(value), number),
+                        Kind::Count => comparison.holds(i64::from(!absent), number),
+                    };
+                    let answer = if answer { Answer::Yes } else { Answer::No };
+                    if answer.under(rule.polarity) == Answer::No {
+                        return Answer::No;
+                    }
+                }
+                self.slot(rule, *slot, *kind)
+            }
+            (Targets::Nothing, _) => {
+                self.matched(rule, None);
+                Answer::Yes
+            }
+            (Targets::Stable(set), Some(lane)) if rule.steps.is_empty() => {
+                self.lane(rule, *set, lane)
+            }
+            (Targets::Stable(set), _) => {
+                self.resolve_set(*set);
+                let at = usize::from(set.0);
+                let found = self.state.sets[at].found.clone();
+                self.each(rule, found)
+            }
+            (Targets::Volatile(set), _) => {
+                let mut found = Vec::new();
+                self.resolve(set, &mut found);
+                self.each(rule, found)
+            }
+        }
+    }
+
+    fn slot(&mut self, rule: &'a Rule, slot: crate::program::TxSlot, kind: Kind) -> Answer {
+        let value = self.state.tx.slot(slot);
+        let absent = value == super::values::TxValue::Absent;
+        let value = match kind {
+            Kind::Value if absent => return Answer::No,
+            Kind::Value => self.tx_content(value),
+            Kind::Count => self.state.contents.intern(if absent { b"0" } else { b"1" }),
+        };
+        let name = self.state.contents.intern(self.program.tx_slots.name(slot));
+        self.each(rule, vec![Found { variable: Variable::Tx, name, value }])
+    }
+
+    /// A rule over values that stand: distinct contents first, values on a hit.
+    fn lane(&mut self, rule: &'a Rule, set: SetId, lane: LaneId) -> Answer {
+        self.resolve_lane(lane);
+        let at = usize::from(lane.0);
+        if let Some(pattern) = rule.test.prefiltered()
+            && rule.polarity == Polarity::Matches
+            && self.evaluation == Evaluation::Prefiltered
+            && !self.state.lanes[at].candidates.contains(pattern)
+        {
+            return Answer::No;
+        }
+        self.state.marks.clear();
+        let mut hit = Answer::No;
+        for n in 0..self.state.lanes[at].distinct.len() {
+            let content = self.state.lanes[at].distinct[n];
+            if self.ask(&rule.test, content).under(rule.polarity) == Answer::Yes {
+                let _ = self.state.marks.set(content);
+                hit = Answer::Yes;
+            }
+        }
+        if hit == Answer::No {
+            return Answer::No;
+        }
+        let found = &self.state.sets[usize::from(set.0)].found;
+        let values = &self.state.lanes[at].values;
+        let marks = &self.state.marks;
+        let mut hits: Vec<Found> = found
+            .iter()
+            .zip(values)
+            .filter(|(_, content)| marks.is_set(**content))
+            .map(|(found, &content)| Found { value: content, ..*found })
+            .collect();
+        if self.has_removed_targets(rule.number) {
+            self.keep_allowed(rule.number, &mut hits);
+        }
+        for &found in &hits {
+            self.matched(rule, Some(found));
+        }
+        if hits.is_empty() { Answer::No } else { Answer::Yes }
+    }
+
+    /// A rule over values one by one: those that rules change, and those asked at each step.
+    fn each(&mut self, rule: &'a Rule, mut found: Vec<Found>) -> Answer {
+        if self.has_removed_targets(rule.number) {
+            self.keep_allowed(rule.number, &mut found);
+        }
+        let program = self.program;
+        let mut hit = Answer::No;
+        for found in found {
+            let chains = if rule.steps.is_empty() {
+                std::slice::from_ref(&rule.chain)
+            } else {
+                &rule.steps
+            };
+            let mut before = None;
+            for &chain in chains {
+                let content = self.state.contents.transform(&program.chains, chain, found.value);
+                // A step that changes nothing is not asked again.
+                if before.replace(content) == Some(content) {
+                    continue;
+                }
+                if self.ask(&rule.test, content).under(rule.polarity) == Answer::Yes {
+                    self.matched(rule, Some(Found { value: content, ..found }));
+                    hit = Answer::Yes;
+                }
+            }
+        }
+        hit
+    }
+
+    /// What a link does for each value that matches.
+    fn matched(&mut self, rule: &'a Rule, found: Option<Found>) {
+        self.rule = Some(rule);
+        if let Some(found) = found {
+            self.state.matched.push(found);
+            if rule.capture == Capture::Groups {
+                self.capture(&rule.test, found.value);
+            }
+        }
+        if let Some(severity) = rule.severity {
+            self.state.highest_severity = Some(self.state.highest_severity.map_or(severity, |highest| highest.min(severity)));
+        }
+        for act in &rule.acts {
+            self.act(act);
+        }
+    }
+
+    /// What follows from the match of a rule with its whole chain.
+    fn conclude(&mut self, rule: &'a Rule) -> Option<Ended> {
+        self.worker.count(rule.number);
+        self.rule = Some(rule);
+        let effect = match (&rule.decision, self.state.mode, self.phase) {
+            (Decision::Pass | Decision::Allow(_), ..) => Effect::Noted,
+            // What is over cannot be stopped.
+            (_, Mode::Block, Phase::Logging) | (_, Mode::Off, _) => Effect::Noted,
+            (_, Mode::Block, _) => Effect::Decided,
+            (_, Mode::Detect, _) => Effect::WouldDecide,
+        };
+        if rule.logged.log || rule.logged.audit || effect != Effect::Noted {
+            let record = self.record(rule, effect);
+            self.state.matched_rules.push(record);
+        }
+        if rule.logged.audit {
+            self.state.audit_relevant = Switch::On;
+        }
+        match (effect, &rule.decision) {
+            (Effect::Decided, decision) => {
+                let id = self.program.rules[rule.number.index()].id;
+                let verdict = match decision {
+                    Decision::Deny { status } => Verdict::Deny { status: *status, rule: id },
+                    Decision::Drop => Verdict::Drop { rule: id },
+                    Decision::Redirect { status, location } => {
+                        let mut expanded = Vec::new();
+                        self.expand(location, &mut expanded);
+                        Verdict::Redirect { status: *status, location: expanded, rule: id }
+                    }
+                    Decision::Pass | Decision::Allow(_) => Verdict::Pass,
+                };
+                Some(Ended::Decided(verdict))
+            }
+            (_, Decision::Allow(scope)) if self.state.mode == Mode::Block => {
+                Some(Ended::Allowed(*scope))
+            }
+            _ => None,
+        }
+    }
+
+    fn record(&mut self, rule: &'a Rule, effect: Effect) -> MatchedRule {
+        // The texts stand where the rule set's author put them: mostly at the starter.
+        let with = |pick: fn(&Rule) -> bool| {
+            std::iter::once(rule).chain(&rule.links).find(|link| pick(link)).unwrap_or(rule)
+        };
+        let (message_of, data_of) =
+            (with(|link| !link.message.is_empty()), with(|link| !link.data.is_empty()));
+        let (mut message, mut data, mut variable) = (Vec::new(), Vec::new(), Vec::new());
+        self.expand(&message_of.message, &mut message);
+        self.expand(&data_of.data, &mut data);
+        let last = self.state.matched.last().copied();
+        let mut value = Vec::new();
+        if let Some(last) = last {
+            self.write_full_name(last, &mut variable);
+            let bytes = self.state.contents.bytes(last.value);
+            value.extend_from_slice(&bytes[..bytes.len().min(VALUE_BYTES_MAX)]);
+        }
+        MatchedRule {
+            rule: self.program.rules[rule.number.index()].clone(),
+            phase: self.phase,
+            message,
+            data,
+            variable,
+            value,
+            logged: rule.logged,
+            effect,
+        }
+    }
+
+    pub(super) fn write_full_name(&self, found: Found, out: &mut Vec<u8>) {
+        out.extend_from_slice(found.variable.name().as_bytes());
+        if found.name != ContentId::EMPTY {
+            out.push(b':');
+            out.extend_from_slice(self.state.contents.bytes(found.name));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A request's body, put into variables as its processor finds them.
+
+use super::Inspection;
+use super::contents::Contents;
+use super::values::Values;
+use crate::body::urlencoded::Escapes;
+use crate::body::{End, Fault, File, Flow, Kind, Processor, Sink};
+use crate::seclang::control::BodyProcessor;
+use crate::seclang::setting::{Switch, XmlArgs};
+use crate::variable::Variable;
+
+/// What has come of a request's body.
+#[derive(Default)]
+pub(super) struct RequestBody {
+    processor: Option<Processor>,
+    found: Found,
+    /// The body as it came, where `REQUEST_BODY` shows it.
+    raw: Option<Vec<u8>>,
+    bytes: u64,
+}
+
+/// What the processor found that has no variable of its own yet.
+#[derive(Default)]
+struct Found {
+    arguments_bytes: u64,
+    files_bytes: u64,
+    file: Vec<u8>,
+    xml_text: Vec<u8>,
+}
+
+impl Inspection {
+    /// Whether more of the body is wanted; the first call settles how it is read, so phase 1 has to be
+    /// over.
+    pub fn request_body(&mut self, bytes: &[u8]) -> Flow {
+        if self.request_body.is_none() {
+            self.begin_body();
+        }
+        let program = std::sync::Arc::clone(&self.program);
+        let (state, Some(body)) = (&mut *self.state, &mut self.request_body) else {
+            return Flow::Stop;
+        };
+        body.bytes += bytes.len() as u64;
+        let mut flow = Flow::Stop;
+        if let Some(raw) = &mut body.raw {
+            let room = program.settings.body.fields_bytes_max.saturating_sub(raw.len());
+            raw.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            flow = Flow::Continue;
+        }
+        if let Some(processor) = &mut body.processor {
+            let mut sink = BodySink {
+                contents: &mut state.contents,
+                values: &mut state.values,
+                found: &mut body.found,
+                xml_args: program.settings.xml_args,
+            };
+            if processor.feed(bytes, &mut sink) == Flow::Continue {
+                flow = Flow::Continue;
+            }
+        }
+        flow
+    }
+
+    fn begin_body(&mut self) {
+        let state = &mut *self.state;
+        let kind = state.body_processor.and_then(|processor| match processor {
+            BodyProcessor::UrlEncoded => Some(Kind::Urlencoded),
+            BodyProcessor::Multipart => Some(Kind::Multipart),
+            BodyProcessor::Json => Some(Kind::Json),
+            BodyProcessor::Xml => Some(Kind::Xml),
+            BodyProcessor::Raw => None,
+        });
+        let limits = &self.program.settings.body;
+        // As ModSecurity 2: other processors keep their findings, not the bytes.
+        let shows_raw =
+            kind.is_none_or(|kind| kind == Kind::Urlencoded) || state.force_request_body == Switch::On;
+        self.request_body = Some(RequestBody {
+            processor: kind.map(|kind| Processor::new(kind, &self.content_type, limits)),
+            raw: shows_raw.then(Vec::new),
+            ..RequestBody::default()
+        });
+    }
+
+    /// Takes the end of the body; phase 2 can run then. For a request without a body this is called
+    /// all the same.
+    pub fn request_body_end(&mut self, end: End) {
+        if self.request_body.is_none() && self.wants_request_body() == Switch::On {
+            self.begin_body();
+        }
+        let program = std::sync::Arc::clone(&self.program);
+        let state = &mut *self.state;
+        let Some(mut body) = self.request_body.take() else { return };
+        let mut fault: Option<Fault> = None;
+        if let Some(processor) = &mut body.processor
+            && body.bytes > 0
+        {
+            let mut sink = BodySink {
+                contents: &mut state.contents,
+                values: &mut state.values,
+                found: &mut body.found,
+                xml_args: program.settings.xml_args,
+            };
+            fault = processor.finish(end, &mut sink).cloned();
+            if processor.escapes() == Escapes::Invalid {
+                state.set_number(Variable::UrlencodedError, 1);
+            }
+            self.multipart_flags(processor);
+        }
+        let state = &mut *self.state;
+        if !body.found.xml_text.is_empty() {
+            let name = state.contents.intern(b"/*");
+            let value = state.contents.intern(&body.found.xml_text);
+            state.values.push(Variable::Xml, name, value);
+        }
+        if let Some(raw) = &body.raw {
+            state.set(Variable::RequestBody, raw);
+        }
+        state.set_number(Variable::RequestBodyLength, body.bytes);
+        state.set_number(Variable::FilesCombinedSize, body.found.files_bytes);
+        state.set_number(
+            Variable::ArgsCombinedSize,
+            self.arguments_bytes + body.found.arguments_bytes,
+        );
+        let message = fault.map(|fault| fault.to_string());
+        let code = u64::from(message.is_some());
+        let processor = state.body_processor.map_or("", |processor| processor.name());
+        let full = message.as_ref().map(|text| format!("{processor} parsing error: {text}"));
+        for (flag, text, words) in [
+            (Variable::ReqbodyError, Variable::ReqbodyErrorMsg, &full),
+            (Variable::ReqbodyProcessorError, Variable::ReqbodyProcessorErrorMsg, &message),
+        ] {
+            state.set_number(flag, code);
+            state.set(text, words.as_deref().unwrap_or_default().as_bytes());
+        }
+    }
+}
+
+struct BodySink<'a> {
+    contents: &'a mut Contents,
+    values: &'a mut Values,
+    found: &'a mut Found,
+    xml_args: XmlArgs,
+}
+
+impl BodySink<'_> {
+    fn push(&mut self, variable: Variable, name: &[u8], value: &[u8]) {
+        let name = self.contents.intern(name);
+        let value = self.contents.intern(value);
+        self.values.push(variable, name, value);
+    }
+}
+
+impl Sink for BodySink<'_> {
+    fn argument(&mut self, name: &[u8], value: &[u8]) -> Flow {
+        self.push(Variable::ArgsPost, name, value);
+        self.found.arguments_bytes += (name.len() + value.len()) as u64;
+        Flow::Continue
+    }
+
+    fn part_header(&mut self, part: &[u8], line: &[u8]) -> Flow {
+        self.push(Variable::MultipartPartHeaders, part, line);
+        Flow::Continue
+    }
+
+    fn file(&mut self, file: File<'_>) -> Flow {
+        self.push(Variable::Files, file.name, file.filename);
+        self.push(Variable::MultipartFilename, file.name, file.filename);
+        self.found.file.clear();
+        self.found.file.extend_from_slice(file.name);
+        Flow::Continue
+    }
+
+    fn file_data(&mut self, _bytes: &[u8]) -> Flow {
+        Flow::Continue
+    }
+
+    fn file_end(&mut self, bytes: u64) -> Flow {
+        let name = std::mem::take(&mut self.found.file);
+        self.push(Variable::FilesSizes, &name, itoa::Buffer::new().format(bytes).as_bytes());
+        self.found.files_bytes += bytes;
+        self.found.file = name;
+        Flow::Continue
+    }
+
+    fn xml_text(&mut self, text: &[u8]) -> Flow {
+        self.found.xml_text.extend_from_slice(text);
+        Flow::Continue
+    }
+
+    fn xml_attribute(&mut self, value: &[u8]) -> Flow {
+        self.push(Variable::Xml, b"//@*", value);
+        Flow::Continue
+    }
+}

@@ -1,0 +1,239 @@
+//! From targets to values: sets, lanes, and the variables that rules themselves change.
+
+use super::contents::ContentId;
+use super::evaluate::Run;
+use super::state::Newness;
+use super::values::{Found, TxValue, View, sources};
+use crate::pattern::Match;
+use crate::program::{Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet};
+use crate::seclang::setting::Switch;
+use crate::variable::Variable;
+
+impl Run<'_> {
+    /// Makes sure that a set's values are those of now.
+    pub(super) fn resolve_set(&mut self, id: SetId) {
+        let at = usize::from(id.0);
+        let generation = self.state.values.generation();
+        if self.state.sets[at].generation == generation {
+            return;
+        }
+        let mut found = std::mem::take(&mut self.state.sets[at].found);
+        found.clear();
+        let program = self.program;
+        self.resolve(&program.sets[at], &mut found);
+        let set = &mut self.state.sets[at];
+        set.generation = generation;
+        set.found = found;
+    }
+
+    /// Makes sure that a lane's values and candidates are those of now.
+    pub(super) fn resolve_lane(&mut self, id: LaneId) {
+        let at = usize::from(id.0);
+        let generation = self.state.values.generation();
+        if self.state.lanes[at].generation == generation {
+            return;
+        }
+        let program = self.program;
+        let key = program.lanes[at];
+        self.resolve_set(key.set);
+        let mut lane = std::mem::take(&mut self.state.lanes[at]);
+        lane.generation = generation;
+        lane.values.clear();
+        lane.distinct.clear();
+        lane.candidates.clear();
+        self.state.marks.clear();
+        for at in 0..self.state.sets[usize::from(key.set.0)].found.len() {
+            let found = self.state.sets[usize::from(key.set.0)].found[at];
+            let content = self.state.contents.transform(&program.chains, key.chain, found.value);
+            lane.values.push(content);
+            if self.state.marks.set(content) == Newness::New {
+                lane.distinct.push(content);
+                let prefilter = program.prefilter(key.half);
+                let may = self.state.contents.candidates(prefilter, key.half, content);
+                lane.candidates.union(may);
+            }
+        }
+        self.state.lanes[at] = lane;
+    }
+
+    /// The values of a target set, in the order of its targets.
+    pub(super) fn resolve(&mut self, set: &TargetSet, out: &mut Vec<Found>) {
+        for part in &set.parts {
+            match part.kind {
+                Kind::Value => self.each_value(part, &set.exclusions, out),
+                Kind::Count => {
+                    let mut members = Vec::new();
+                    self.each_value(part, &set.exclusions, &mut members);
+                    let value = self.number(members.len());
+                    let name = match &part.selector {
+                        Selector::Name(name) => self.state.contents.intern(name),
+                        Selector::Slot(slot) => {
+                            self.state.contents.intern(self.program.tx_slots.name(*slot))
+                        }
+                        Selector::All | Selector::Pattern(_) => ContentId::EMPTY,
+                    };
+                    out.push(Found { variable: part.variable, name, value });
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, number: usize) -> ContentId {
+        self.state.contents.intern(itoa::Buffer::new().format(number).as_bytes())
+    }
+
+    fn each_value(&mut self, part: &Part, exclusions: &[Part], out: &mut Vec<Found>) {
+        let variable = part.variable;
+        if let Some(collection) = super::collection_of(variable) {
+            return self.each_kept(variable, collection, part, exclusions, out);
+        }
+        match variable {
+            Variable::Tx => self.each_tx(part, exclusions, out),
+            Variable::MatchedVars | Variable::MatchedVarsNames => {
+                self.each_matched(part, exclusions, out);
+            }
+            Variable::Env => {
+                for at in 0..self.state.env.len() {
+                    let (name, value) = &self.state.env[at];
+                    let name = self.state.contents.intern(name);
+                    let value = self.state.contents.intern(value);
+                    self.offer(part, exclusions, Found { variable, name, value }, out);
+                }
+            }
+            Variable::Rule => {
+                for (name, value) in self.rule_members() {
+                    self.offer(part, exclusions, Found { variable, name, value }, out);
+                }
+            }
+            Variable::Geo => {
+                for at in 0..self.state.geo.len() {
+                    let (name, value) = self.state.geo[at];
+                    let name = self.state.contents.intern(name.as_bytes());
+                    self.offer(part, exclusions, Found { variable, name, value }, out);
+                }
+            }
+            _ if !crate::program::is_stable(variable) => {
+                let mut text = std::mem::take(&mut self.state.text);
+                text.clear();
+                let known = self.write_scalar(variable, &mut text);
+                if known == Switch::On {
+                    let value = self.state.contents.intern(&text);
+                    out.push(Found { variable, name: ContentId::EMPTY, value });
+                }
+                self.state.text = text;
+            }
+            _ => {
+                let (of, view) = sources(variable);
+                for &source in of {
+                    for at in 0..self.state.values.of(source).len() {
+                        let named = self.state.values.of(source)[at];
+                        let value = match view {
+                            View::Values => named.value,
+                            View::Names => named.name,
+                        };
+                        let found = Found { variable, name: named.name, value };
+                        self.offer(part, exclusions, found, out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn each_tx(&mut self, part: &Part, exclusions: &[Part], out: &mut Vec<Found>) {
+        let program = self.program;
+        if let Selector::Slot(slot) = part.selector {
+            let value = self.state.tx.slot(slot);
+            if value != TxValue::Absent {
+                let name = self.state.contents.intern(program.tx_slots.name(slot));
+                let value = self.tx_content(value);
+                self.offer(part, exclusions, Found { variable: Variable::Tx, name, value }, out);
+            }
+            return;
+        }
+        let mut members = Vec::new();
+        let state = &mut *self.state;
+        state.tx.each(&program.tx_slots, &mut state.contents, |_, name, value| {
+            members.push((name, value));
+        });
+        for (name, value) in members {
+            let value = self.tx_content(value);
+            self.offer(part, exclusions, Found { variable: Variable::Tx, name, value }, out);
+        }
+    }
+
+    pub(super) fn tx_content(&mut self, value: TxValue) -> ContentId {
+        let mut text = std::mem::take(&mut self.state.text);
+        text.clear();
+        self.state.tx.write(value, &mut text);
+        let content = self.state.contents.intern(&text);
+        self.state.text = text;
+        content
+    }
+
+    fn each_matched(&mut self, part: &Part, exclusions: &[Part], out: &mut Vec<Found>) {
+        for at in 0..self.state.matched.len() {
+            let matched = self.state.matched[at];
+            let mut text = std::mem::take(&mut self.state.text);
+            text.clear();
+            self.write_full_name(matched, &mut text);
+            let name = self.state.contents.intern(&text);
+            self.state.text = text;
+            let value = match part.variable {
+                Variable::MatchedVarsNames => name,
+                _ => matched.value,
+            };
+            let found = Found { variable: part.variable, name, value };
+            self.offer(part, exclusions, found, out);
+        }
+    }
+
+    /// Adds a value if the target selects it and nothing excludes it.
+    pub(super) fn offer(
+        &mut self,
+        part: &Part,
+        exclusions: &[Part],
+        found: Found,
+        out: &mut Vec<Found>,
+    ) {
+        if self.selects(&part.selector, found.name)
+            && !exclusions.iter().any(|part| self.excludes(part, found))
+        {
+            out.push(found);
+        }
+    }
+
+    fn excludes(&mut self, exclusion: &Part, found: Found) -> bool {
+        exclusion.variable == found.variable && self.selects(&exclusion.selector, found.name)
+    }
+
+    fn selects(&mut self, selector: &Selector, name: ContentId) -> bool {
+        match selector {
+            Selector::All => true,
+            Selector::Name(wanted) => {
+                self.state.contents.bytes(name).eq_ignore_ascii_case(wanted)
+            }
+            Selector::Slot(slot) => {
+                let wanted = self.program.tx_slots.name(*slot);
+                self.state.contents.bytes(name).eq_ignore_ascii_case(wanted)
+            }
+            Selector::Pattern(selector) => {
+                let (id, pattern) = &self.program.selectors[usize::from(selector.0)];
+                let name = self.state.contents.bytes(name);
+                pattern.is_match(&mut self.worker.caches, *id, name) == Match::Yes
+            }
+        }
+    }
+
+    /// Takes out what `ctl:ruleRemoveTarget*` has excluded from this rule.
+    pub(super) fn keep_allowed(&mut self, rule: RuleNumber, found: &mut Vec<Found>) {
+        let removed = std::mem::take(&mut self.state.removed_targets);
+        found.retain(|&found| {
+            !removed.iter().any(|(of, part)| *of == rule && self.excludes(part, found))
+        });
+        self.state.removed_targets = removed;
+    }
+
+    pub(super) fn has_removed_targets(&self, rule: RuleNumber) -> bool {
+        self.state.removed_targets.iter().any(|(of, _)| *of == rule)
+    }
+}

@@ -1,0 +1,192 @@
+//! From a rule set as read to a program.
+//!
+//! Removals and updates are applied first, wherever they stand, as ModSecurity 3 does. Then rules
+//! are laid out phase by phase, so that patterns of one half get neighbouring numbers.
+
+mod actions;
+mod draft;
+mod operators;
+mod settings;
+mod targets;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{ChainTable, LaneKey, Policy, Program, RuleMeta, Settings, TargetSet, TxSlots};
+use crate::inspection::{Half, Mode};
+use crate::operator::phrases::Phrases;
+use crate::pattern::{Options, Pattern, PatternId, Prefilter, Requirement};
+use crate::seclang::{
+    self, Code, Diagnostic, Directive, Document, Entry, FileError, Files, Location, Note,
+};
+use crate::variable::{Phase, Variable};
+use draft::Drafts;
+
+/// A program and what is worth saying about its rule set.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The program.
+    pub program: Program,
+    /// Remarks, in the order of their places.
+    pub notes: Vec<Note>,
+}
+
+/// How many programs were made: search caches are told apart by it.
+static PROGRAMS: AtomicU64 = AtomicU64::new(1);
+
+/// Compiles a rule set. `files` gives the data files that rules name. All mistakes are reported at
+/// once.
+pub fn compile(document: &Document, files: &dyn Files) -> Result<Compiled, Vec<Diagnostic>> {
+    let mut compiler = Compiler::new(files);
+    let drafts = Drafts::of(document, &mut compiler);
+    let rules: Arc<[Arc<RuleMeta>]> = drafts.metas().into();
+    let mut phases: [Vec<super::Rule>; 5] = Default::default();
+    for phase in Phase::ALL {
+        let half = Half::of(phase);
+        for draft in drafts.of_phase(phase) {
+            let rule = compiler.rule(&drafts, &rules, draft, half);
+            phases[phase.index()].push(rule);
+        }
+    }
+    if !compiler.diagnostics.is_empty() {
+        compiler.diagnostics.sort_by(|a, b| a.location.cmp(&b.location));
+        return Err(compiler.diagnostics);
+    }
+    compiler.notes.sort_by(|a, b| a.location.cmp(&b.location));
+    let [request, response] = compiler.requirements;
+    let program = Program {
+        identity: PROGRAMS.fetch_add(1, Ordering::Relaxed),
+        settings: compiler.settings,
+        phases,
+        sets: compiler.sets.all,
+        lanes: compiler.lanes,
+        chains: compiler.chains.links,
+        selectors: compiler.selectors,
+        prefilters: [Prefilter::new(request), Prefilter::new(response)],
+        tx_slots: compiler.tx_slots,
+        used: compiler.used,
+        rules,
+    };
+    Ok(Compiled { program, notes: compiler.notes })
+}
+
+/// Compiles what a site or route begins its transactions with: a list of actions as a `SecAction` has
+/// it, such as `setvar:tx.blocking_paranoia_level=2,ctl:ruleRemoveById=942100`.
+pub fn compile_policy(
+    program: &Arc<Program>,
+    mode: Mode,
+    actions: &str,
+    name: &str,
+) -> Result<Policy, Vec<Diagnostic>> {
+    let mut compiler = Compiler::new(&NoFiles);
+    compiler.scope = Scope::Policy;
+    compiler.tx_slots = program.tx_slots.clone();
+    let mut acts = Vec::new();
+    if !actions.is_empty() {
+        let text = format!("SecAction \"id:1,phase:1,pass,nolog,{actions}\"");
+        let entry = Entry::Text { path: name, text: text.as_bytes() };
+        let (document, _) = seclang::parse(&NoFiles, entry)?;
+        for directive in &document.directives {
+            if let Directive::Rule(rule) = &directive.value {
+                for link in &rule.links {
+                    acts.extend(compiler.acts(&program.rules, &link.actions));
+                }
+            }
+        }
+    }
+    if compiler.diagnostics.is_empty() {
+        Ok(Policy { program: Arc::clone(program), mode, opening: acts.into() })
+    } else {
+        Err(compiler.diagnostics)
+    }
+}
+
+/// A policy names no files.
+struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _path: &str) -> Result<Vec<u8>, FileError> {
+        Err(FileError::Missing)
+    }
+
+    fn glob(&self, _pattern: &str) -> Result<Vec<String>, FileError> {
+        Err(FileError::Missing)
+    }
+}
+
+/// What is compiled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    RuleSet,
+    /// Actions for a program that stands: nothing may be numbered that it does not know.
+    Policy,
+}
+
+/// What is being put together.
+struct Compiler<'a> {
+    files: &'a dyn Files,
+    scope: Scope,
+    settings: Settings,
+    sets: Sets,
+    lanes: Vec<LaneKey>,
+    chains: ChainTable,
+    selectors: Vec<(PatternId, Pattern)>,
+    selectors_known: HashMap<Box<[u8]>, super::SelectorId>,
+    /// Equal sources in the same half are one pattern.
+    patterns: HashMap<(Half, Box<[u8]>), (PatternId, Arc<Pattern>)>,
+    /// Data files and phrase lists, read and built once.
+    phrases: HashMap<(Half, Box<[u8]>), (PatternId, Arc<Phrases>)>,
+    patterns_next: u32,
+    /// `SecPcreMatchLimit`, as far as it has been read.
+    pattern_steps_max: u32,
+    requirements: [Vec<(PatternId, Requirement)>; 2],
+    tx_slots: TxSlots,
+    used: [bool; Variable::COUNT],
+    diagnostics: Vec<Diagnostic>,
+    notes: Vec<Note>,
+}
+
+#[derive(Default)]
+struct Sets {
+    all: Vec<TargetSet>,
+    known: HashMap<TargetSet, super::SetId>,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(files: &'a dyn Files) -> Self {
+        Self {
+            files,
+            scope: Scope::RuleSet,
+            settings: Settings::default(),
+            sets: Sets::default(),
+            lanes: Vec::new(),
+            chains: ChainTable::default(),
+            selectors: Vec::new(),
+            selectors_known: HashMap::new(),
+            patterns: HashMap::new(),
+            phrases: HashMap::new(),
+            patterns_next: 0,
+            pattern_steps_max: Options::default().steps_max,
+            requirements: [Vec::new(), Vec::new()],
+            tx_slots: TxSlots::new(),
+            used: [false; Variable::COUNT],
+            diagnostics: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn refuse(&mut self, location: &Location, code: Code, message: String, hint: Option<String>) {
+        self.diagnostics.push(Diagnostic { location: location.clone(), code, message, hint });
+    }
+
+    fn note(&mut self, location: &Location, message: String) {
+        self.notes.push(Note { location: location.clone(), message });
+    }
+
+    fn next_pattern(&mut self) -> PatternId {
+        let id = PatternId(self.patterns_next);
+        self.patterns_next += 1;
+        id
+    }
+}

@@ -1,0 +1,137 @@
+//! Targets and texts: names become slots, patterns become numbers, sets are shared.
+
+use super::{Compiler, Scope};
+use crate::inspection::{ChainId, Half};
+use crate::pattern::{Options, Pattern};
+use crate::program::{
+    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SetId, TargetSet, Targets, Text, TxSlot,
+    is_stable,
+};
+use crate::seclang::{self, Code, Location, Target, TargetKind};
+use crate::variable::Variable;
+
+impl Compiler<'_> {
+    pub(super) fn targets(&mut self, targets: &[Target]) -> Targets {
+        let mut parts = Vec::new();
+        let mut exclusions = Vec::new();
+        for target in targets {
+            let part = self.part(target);
+            match target.kind {
+                TargetKind::Value | TargetKind::Count => parts.push(part),
+                TargetKind::Exclude => exclusions.push(part),
+            }
+        }
+        // An exclusion without a selector takes the whole variable out.
+        parts.retain(|part| {
+            !exclusions.iter().any(|out| out.variable == part.variable && out.selector == Selector::All)
+        });
+        exclusions.retain(|out| parts.iter().any(|part| part.variable == out.variable));
+        if let ([Part { variable: Variable::Tx, selector: Selector::Slot(slot), kind }], []) =
+            (&*parts, &*exclusions)
+        {
+            return Targets::Slot { slot: *slot, kind: *kind };
+        }
+        let stable = parts.iter().all(|part| is_stable(part.variable));
+        let set = TargetSet { parts: parts.into(), exclusions: exclusions.into() };
+        if !stable {
+            return Targets::Volatile(set);
+        }
+        if let Some(&known) = self.sets.known.get(&set) {
+            return Targets::Stable(known);
+        }
+        let Ok(id) = u16::try_from(self.sets.all.len()) else { return Targets::Volatile(set) };
+        self.sets.all.push(set.clone());
+        self.sets.known.insert(set, SetId(id));
+        Targets::Stable(SetId(id))
+    }
+
+    pub(super) fn part(&mut self, target: &Target) -> Part {
+        self.used[target.variable.index()] = true;
+        let selector = match &target.selector {
+            seclang::Selector::All => Selector::All,
+            seclang::Selector::Name(name) if target.variable == Variable::Tx => {
+                self.slot(&target.location, name).map_or(Selector::Name(name.clone()), Selector::Slot)
+            }
+            seclang::Selector::Name(name) => Selector::Name(name.clone()),
+            seclang::Selector::Pattern(source) => self.selector(&target.location, source),
+        };
+        let kind = match target.kind {
+            TargetKind::Count => Kind::Count,
+            TargetKind::Value | TargetKind::Exclude => Kind::Value,
+        };
+        Part { variable: target.variable, selector, kind }
+    }
+
+    fn selector(&mut self, location: &Location, source: &[u8]) -> Selector {
+        if let Some(&known) = self.selectors_known.get(source) {
+            return Selector::Pattern(known);
+        }
+        if self.scope == Scope::Policy {
+            let message = "a policy cannot select by a pattern".to_owned();
+            let hint = "name the value, or write a rule with `ctl` into a rule file".to_owned();
+            self.refuse(location, Code::Unsupported, message, Some(hint));
+            return Selector::All;
+        }
+        let options = Options { case_insensitive: true, ..Options::default() };
+        match (Pattern::compile(source, &options), u16::try_from(self.selectors.len())) {
+            (Ok((pattern, notes)), Ok(at)) => {
+                for note in notes {
+                    self.note(location, note.to_string());
+                }
+                let id = self.next_pattern();
+                self.selectors.push((id, pattern));
+                self.selectors_known.insert(source.into(), SelectorId(at));
+                Selector::Pattern(SelectorId(at))
+            }
+            (Err(fault), _) => {
+                let message = format!("the selector is not a regular expression: {fault}");
+                self.refuse(location, Code::Value, message, fault.hint.map(str::to_owned));
+                Selector::All
+            }
+            (_, Err(_)) => {
+                let message = "there are more than 65,536 selectors with patterns".to_owned();
+                self.refuse(location, Code::Limit, message, None);
+                Selector::All
+            }
+        }
+    }
+
+    pub(super) fn slot(&mut self, location: &Location, name: &[u8]) -> Option<TxSlot> {
+        if self.scope == Scope::Policy {
+            return self.tx_slots.find(&name.to_ascii_lowercase());
+        }
+        let slot = self.tx_slots.assign(name);
+        if slot.is_none() {
+            let message = "there are more than 65,536 names of TX variables".to_owned();
+            self.refuse(location, Code::Limit, message, None);
+        }
+        slot
+    }
+
+    /// The lane of a set after a chain.
+    pub(super) fn lane(&mut self, set: SetId, chain: ChainId, half: Half) -> Option<LaneId> {
+        let key = LaneKey { set, chain, half };
+        let at = self.lanes.iter().position(|known| *known == key).unwrap_or_else(|| {
+            self.lanes.push(key);
+            self.lanes.len() - 1
+        });
+        u16::try_from(at).ok().map(LaneId)
+    }
+
+    pub(super) fn text(&mut self, location: &Location, text: &seclang::Text) -> Text {
+        let pieces = text.pieces().iter().map(|piece| match piece {
+            seclang::Piece::Literal(bytes) => Piece::Literal(bytes.clone()),
+            seclang::Piece::Macro { variable: Variable::Tx, selector: Some(name) } => {
+                match self.slot(location, name) {
+                    Some(slot) => Piece::Slot(slot),
+                    None => Piece::Macro { variable: Variable::Tx, name: Some(name.clone()) },
+                }
+            }
+            seclang::Piece::Macro { variable, selector } => {
+                self.used[variable.index()] = true;
+                Piece::Macro { variable: *variable, name: selector.clone() }
+            }
+        });
+        Text { pieces: pieces.collect() }
+    }
+}

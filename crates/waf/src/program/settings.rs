@@ -1,0 +1,98 @@
+//! The engine's settings, as a rule set's directives leave them.
+
+use crate::body::Limits;
+use crate::inspection::Mode;
+use crate::pattern::Pattern;
+use crate::seclang::setting::{
+    AuditFormat, AuditLogType, AuditMode, AuditParts, KeepFiles, LimitAction, Switch, XmlArgs,
+};
+
+/// What directives other than rules say. Defaults are ModSecurity 3's where it has one.
+#[derive(Debug)]
+pub struct Settings {
+    /// `SecRuleEngine`; a site's or route's own mode goes before it.
+    pub mode: Mode,
+    /// `SecRequestBodyAccess`.
+    pub request_body_access: Switch,
+    /// `SecRequestBodyLimit`: bytes of a request body that are accepted for inspection.
+    pub request_body_bytes_max: u64,
+    /// `SecRequestBodyInMemoryLimit`: bytes of an uploaded file held in memory before it is spooled.
+    pub request_body_memory_bytes_max: u64,
+    /// `SecRequestBodyLimitAction`.
+    pub request_body_limit_action: LimitAction,
+    /// What the body processors may read.
+    pub body: Limits,
+    /// `SecParseXmlIntoArgs`.
+    pub xml_args: XmlArgs,
+    /// `SecResponseBodyAccess`.
+    pub response_body_access: Switch,
+    /// `SecResponseBodyLimit`: bytes of a response body that are inspected.
+    pub response_body_bytes_max: u64,
+    /// `SecResponseBodyLimitAction`.
+    pub response_body_limit_action: LimitAction,
+    /// `SecResponseBodyMimeType`: the media types of responses whose bodies are inspected.
+    pub response_body_types: Vec<Box<str>>,
+    /// `SecCollectionTimeout`: seconds.
+    pub collection_timeout_s: u64,
+    /// `SecAuditEngine`.
+    pub audit_engine: AuditMode,
+    /// `SecAuditLogParts`.
+    pub audit_parts: AuditParts,
+    /// `SecAuditLogRelevantStatus`.
+    pub audit_relevant_status: Option<Pattern>,
+    /// `SecAuditLog`.
+    pub audit_log: Option<Box<str>>,
+    /// `SecAuditLogStorageDir`.
+    pub audit_log_dir: Option<Box<str>>,
+    /// `SecAuditLogType`.
+    pub audit_log_type: AuditLogType,
+    /// `SecAuditLogFormat`.
+    pub audit_log_format: AuditFormat,
+    /// `SecUploadKeepFiles`.
+    pub upload_keep_files: KeepFiles,
+    /// `SecUploadDir`.
+    pub upload_dir: Option<Box<str>>,
+    /// `SecTmpDir`.
+    pub tmp_dir: Option<Box<str>>,
+    /// `SecWebAppId`.
+    pub web_app_id: Box<str>,
+    /// `SecSensorId`.
+    pub sensor_id: Box<str>,
+    /// `SecHttpBlKey`.
+    pub http_bl_key: Option<Box<str>>,
+    /// `SecComponentSignature`, in order.
+    pub components: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Off,
+            request_body_access: Switch::Off,
+            request_body_bytes_max: 131_072 * 1024,
+            request_body_memory_bytes_max: 131_072,
+            request_body_limit_action: LimitAction::Reject,
+            body: Limits::default(),
+            xml_args: XmlArgs::Off,
+            response_body_access: Switch::Off,
+            response_body_bytes_max: 512 << 10,
+            response_body_limit_action: LimitAction::ProcessPartial,
+            response_body_types: ["text/plain", "text/html", "text/xml"].map(Into::into).into(),
+            collection_timeout_s: 3600,
+            audit_engine: AuditMode::Off,
+            audit_parts: AuditParts::lettered(b"ABCFHZ").unwrap_or_default(),
+            audit_relevant_status: None,
+            audit_log: None,
+            audit_log_dir: None,
+            audit_log_type: AuditLogType::Serial,
+            audit_log_format: AuditFormat::Json,
+            upload_keep_files: KeepFiles::Off,
+            upload_dir: None,
+            tmp_dir: None,
+            web_app_id: "default".into(),
+            sensor_id: "".into(),
+            http_bl_key: None,
+            components: Vec::new(),
+        }
+    }
+}

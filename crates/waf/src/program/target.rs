@@ -1,0 +1,108 @@
+//! Where rules look: targets resolved to sets and lanes.
+
+use super::TxSlot;
+use crate::inspection::{ChainId, Half};
+use crate::variable::Variable;
+
+/// A set of targets without volatile variables, numbered so that rules share its resolving.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SetId(pub(crate) u16);
+
+/// The values of a set after a chain of transformations.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LaneId(pub(crate) u16);
+
+/// What a lane is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LaneKey {
+    pub(crate) set: SetId,
+    pub(crate) chain: ChainId,
+    pub(crate) half: Half,
+}
+
+/// Where one rule looks.
+#[derive(Debug)]
+pub(crate) enum Targets {
+    /// Nowhere: `SecAction`.
+    Nothing,
+    /// One `TX` variable that has a slot, which is what most rules of the Core Rule Set ask for.
+    Slot { slot: TxSlot, kind: Kind },
+    /// Values that stand before the phase begins.
+    Stable(SetId),
+    /// Values of which rules of the same phase may change some.
+    Volatile(TargetSet),
+}
+
+/// Targets in the order of writing, and what is taken out of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TargetSet {
+    pub(crate) parts: Box<[Part]>,
+    pub(crate) exclusions: Box<[Part]>,
+}
+
+/// One target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Part {
+    pub(crate) variable: Variable,
+    pub(crate) selector: Selector,
+    pub(crate) kind: Kind,
+}
+
+/// Whether a target stands for its values or for their number (`&`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Value,
+    Count,
+}
+
+/// Which values of a collection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Selector {
+    All,
+    /// The name in any case.
+    Name(Box<[u8]>),
+    /// The slot of a `TX` variable.
+    Slot(TxSlot),
+    /// Names that a pattern matches, in any case.
+    Pattern(SelectorId),
+}
+
+/// A pattern over names, among the program's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SelectorId(pub(crate) u16);
+
+/// Whether a variable's values stand before a phase begins and stay throughout it.
+pub(crate) fn is_stable(variable: Variable) -> bool {
+    !matches!(
+        variable,
+        Variable::Tx
+            | Variable::Global
+            | Variable::Ip
+            | Variable::Session
+            | Variable::User
+            | Variable::Resource
+            | Variable::SessionId
+            | Variable::UserId
+            | Variable::MatchedVar
+            | Variable::MatchedVarName
+            | Variable::MatchedVars
+            | Variable::MatchedVarsNames
+            | Variable::Rule
+            | Variable::Duration
+            | Variable::Env
+            | Variable::Geo
+            | Variable::HighestSeverity
+            | Variable::MscPcreError
+            | Variable::MscPcreLimitsExceeded
+            | Variable::ReqbodyProcessor
+            | Variable::Time
+            | Variable::TimeDay
+            | Variable::TimeEpoch
+            | Variable::TimeHour
+            | Variable::TimeMin
+            | Variable::TimeMon
+            | Variable::TimeSec
+            | Variable::TimeWday
+            | Variable::TimeYear
+    )
+}

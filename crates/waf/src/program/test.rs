@@ -1,0 +1,95 @@
+//! What a rule asks about a value: its operator, compiled.
+
+use std::sync::Arc;
+
+use super::Text;
+use crate::operator::{address::Addresses, byte_range::ByteRange, phrases::Phrases};
+use crate::pattern::{Pattern, PatternId};
+
+/// Whether a rule matches where its operator does, or where it does not (`!@`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Polarity {
+    Matches,
+    MatchesNot,
+}
+
+/// An operator with its argument.
+#[derive(Debug)]
+pub(crate) enum Test {
+    Always,
+    Never,
+    /// `rx`; the pattern has its number in the prefilter too.
+    Pattern(PatternId, Arc<Pattern>),
+    /// `rxGlobal`: every match, not only the first.
+    EveryMatch(PatternId, Arc<Pattern>),
+    /// `rx` with macros: compiled when its argument is known.
+    PatternText(Text),
+    /// `pm`, `pmFromFile`; numbered like a pattern for the prefilter.
+    Phrases(PatternId, Arc<Phrases>),
+    Sqli,
+    Xss,
+    Text(TextTest, Text),
+    Number(Comparison, Text),
+    /// A numeric comparison with a number that is known now.
+    Constant(Comparison, i64),
+    Addresses(Addresses),
+    ByteRange(ByteRange),
+    UrlEncoding,
+    Utf8Encoding,
+    Identity(IdentityKind, PatternId, Arc<Pattern>),
+}
+
+/// The plain comparisons of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextTest {
+    Equal,
+    Contains,
+    ContainsWord,
+    Within,
+    BeginsWith,
+    EndsWith,
+}
+
+/// The comparisons of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+impl Comparison {
+    pub(crate) fn holds(self, value: i64, argument: i64) -> bool {
+        match self {
+            Comparison::Equal => value == argument,
+            Comparison::Greater => value > argument,
+            Comparison::GreaterOrEqual => value >= argument,
+            Comparison::Less => value < argument,
+            Comparison::LessOrEqual => value <= argument,
+        }
+    }
+}
+
+/// The numbers whose check digits are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IdentityKind {
+    PaymentCard,
+    Cpf,
+    Ssn,
+    Svnr,
+}
+
+impl Test {
+    /// The number under which the prefilter knows what this test needs, if it does.
+    pub(crate) fn prefiltered(&self) -> Option<PatternId> {
+        match self {
+            Test::Pattern(id, _)
+            | Test::EveryMatch(id, _)
+            | Test::Phrases(id, _)
+            | Test::Identity(_, id, _) => Some(*id),
+            _ => None,
+        }
+    }
+}
