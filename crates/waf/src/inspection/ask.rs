@@ -46,7 +46,7 @@ impl Run<'_> {
                 phrases.find(self.state.contents.bytes(content)).is_some().into()
             }
             Test::Sqli => libinjection::sqli(self.state.contents.bytes(content)).is_some().into(),
-            Test::Xss => libinjection::xss(self.state.contents.bytes(content)).into(),
+            Test::Xss => libinjection::xss(self.state.contents.bytes(content)).is_some().into(),
             Test::Text(kind, argument) => {
                 let mut expanded = Vec::new();
                 let argument = match argument.constant() {

@@ -72,7 +72,8 @@ impl Inspection {
     /// Takes a request's head; phase 1 can run then.
     pub fn request_head<'a>(&mut self, head: RequestHead<'a>, fields: impl Fields<'a>) {
         let program = std::sync::Arc::clone(&self.program);
-        let limits = &program.settings.body;
+        let options = &program.settings.body;
+        let limits = &options.limits;
         let state = &mut *self.state;
         state.set(Variable::RequestMethod, head.method);
         state.set(Variable::RequestProtocol, head.protocol);
@@ -128,7 +129,7 @@ impl Inspection {
         }
 
         let (mut left, mut bytes) = (limits.arguments_max, 0);
-        let escapes = urlencoded::query(query, limits.argument_separator, |name, value| {
+        let escapes = urlencoded::query(query, options.argument_separator, |name, value| {
             if left == 0 {
                 return Flow::Stop;
             }

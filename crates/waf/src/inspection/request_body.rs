@@ -2,11 +2,13 @@
 
 use super::Inspection;
 use super::contents::Contents;
+use super::state::State;
 use super::values::Values;
+use crate::body::multipart::Flags;
 use crate::body::urlencoded::Escapes;
 use crate::body::{End, Fault, File, Flow, Kind, Processor, Sink};
 use crate::seclang::control::BodyProcessor;
-use crate::seclang::setting::{Switch, XmlArgs};
+use crate::seclang::setting::Switch;
 use crate::variable::Variable;
 
 /// What has come of a request's body.
@@ -42,7 +44,7 @@ impl Inspection {
         body.bytes += bytes.len() as u64;
         let mut flow = Flow::Stop;
         if let Some(raw) = &mut body.raw {
-            let room = program.settings.body.fields_bytes_max.saturating_sub(raw.len());
+            let room = program.settings.body.limits.fields_bytes_max.saturating_sub(raw.len());
             raw.extend_from_slice(&bytes[..bytes.len().min(room)]);
             flow = Flow::Continue;
         }
@@ -51,7 +53,6 @@ impl Inspection {
                 contents: &mut state.contents,
                 values: &mut state.values,
                 found: &mut body.found,
-                xml_args: program.settings.xml_args,
             };
             if processor.feed(bytes, &mut sink) == Flow::Continue {
                 flow = Flow::Continue;
@@ -69,12 +70,11 @@ impl Inspection {
             BodyProcessor::Xml => Some(Kind::Xml),
             BodyProcessor::Raw => None,
         });
-        let limits = &self.program.settings.body;
         // As ModSecurity 2: other processors keep their findings, not the bytes.
         let shows_raw =
             kind.is_none_or(|kind| kind == Kind::Urlencoded) || state.force_request_body == Switch::On;
         self.request_body = Some(RequestBody {
-            processor: kind.map(|kind| Processor::new(kind, &self.content_type, limits)),
+            processor: kind.map(|kind| Processor::new(kind, &self.content_type, &self.program.settings.body)),
             raw: shows_raw.then(Vec::new),
             ..RequestBody::default()
         });
@@ -97,13 +97,14 @@ impl Inspection {
                 contents: &mut state.contents,
                 values: &mut state.values,
                 found: &mut body.found,
-                xml_args: program.settings.xml_args,
             };
             fault = processor.finish(end, &mut sink).cloned();
             if processor.escapes() == Escapes::Invalid {
                 state.set_number(Variable::UrlencodedError, 1);
             }
-            self.multipart_flags(processor);
+            if let Some(multipart) = processor.multipart() {
+                state.set_multipart_flags(multipart.flags());
+            }
         }
         let state = &mut *self.state;
         if !body.found.xml_text.is_empty() {
@@ -134,11 +135,35 @@ impl Inspection {
     }
 }
 
+impl State {
+    fn set_multipart_flags(&mut self, flags: &Flags) {
+        use Variable as V;
+        for (variable, raised) in [
+            (V::MultipartBoundaryQuoted, flags.boundary_quoted),
+            (V::MultipartBoundaryWhitespace, flags.boundary_whitespace),
+            (V::MultipartDataBefore, flags.data_before),
+            (V::MultipartDataAfter, flags.data_after),
+            (V::MultipartHeaderFolding, flags.header_folding),
+            (V::MultipartInvalidHeaderFolding, flags.invalid_header_folding),
+            (V::MultipartLfLine, flags.lf_line),
+            (V::MultipartCrlfLfLines, flags.crlf_lf_lines()),
+            (V::MultipartMissingSemicolon, flags.missing_semicolon),
+            (V::MultipartInvalidQuoting, flags.invalid_quoting),
+            (V::MultipartInvalidPart, flags.invalid_part),
+            (V::MultipartFileLimitExceeded, flags.file_limit_exceeded),
+            (V::MultipartStrictError, flags.strict_error()),
+        ] {
+            self.set_number(variable, u64::from(raised));
+        }
+        let unmatched = u64::from(flags.unmatched_boundary_number());
+        self.set_number(V::MultipartUnmatchedBoundary, unmatched);
+    }
+}
+
 struct BodySink<'a> {
     contents: &'a mut Contents,
     values: &'a mut Values,
     found: &'a mut Found,
-    xml_args: XmlArgs,
 }
 
 impl BodySink<'_> {

@@ -1,10 +1,10 @@
 //! The engine's settings, as a rule set's directives leave them.
 
-use crate::body::Limits;
+use crate::body::Options;
 use crate::inspection::Mode;
 use crate::pattern::Pattern;
 use crate::seclang::setting::{
-    AuditFormat, AuditLogType, AuditMode, AuditParts, KeepFiles, LimitAction, Switch, XmlArgs,
+    AuditFormat, AuditLogType, AuditMode, AuditParts, KeepFiles, LimitAction, Switch,
 };
 
 /// What directives other than rules say. Defaults are ModSecurity 3's where it has one.
@@ -20,10 +20,8 @@ pub struct Settings {
     pub request_body_memory_bytes_max: u64,
     /// `SecRequestBodyLimitAction`.
     pub request_body_limit_action: LimitAction,
-    /// What the body processors may read.
-    pub body: Limits,
-    /// `SecParseXmlIntoArgs`.
-    pub xml_args: XmlArgs,
+    /// How bodies are read, and what they may hold.
+    pub body: Options,
     /// `SecResponseBodyAccess`.
     pub response_body_access: Switch,
     /// `SecResponseBodyLimit`: bytes of a response body that are inspected.
@@ -72,8 +70,7 @@ impl Default for Settings {
             request_body_bytes_max: 131_072 * 1024,
             request_body_memory_bytes_max: 131_072,
             request_body_limit_action: LimitAction::Reject,
-            body: Limits::default(),
-            xml_args: XmlArgs::Off,
+            body: Options::default(),
             response_body_access: Switch::Off,
             response_body_bytes_max: 512 << 10,
             response_body_limit_action: LimitAction::ProcessPartial,

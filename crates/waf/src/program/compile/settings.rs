@@ -1,9 +1,10 @@
 //! Directives that set something.
 
 use super::Compiler;
+use crate::body::XmlText;
 use crate::inspection::Mode;
 use crate::pattern::{Options, Pattern};
-use crate::seclang::setting::EngineMode;
+use crate::seclang::setting::{EngineMode, XmlArgs};
 use crate::seclang::{Code, Location, Setting};
 
 pub(super) fn mode_of(mode: EngineMode) -> Mode {
@@ -20,7 +21,7 @@ impl Compiler<'_> {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         match setting {
             Setting::ArgumentSeparator(byte) => settings.body.argument_separator = *byte,
-            Setting::ArgumentsLimit(count) => settings.body.arguments_max = small(*count),
+            Setting::ArgumentsLimit(count) => settings.body.limits.arguments_max = small(*count),
             Setting::AuditEngine(mode) => settings.audit_engine = *mode,
             Setting::AuditLog(path) => settings.audit_log = Some(path.clone()),
             Setting::AuditLogFormat(format) => settings.audit_log_format = *format,
@@ -37,19 +38,25 @@ impl Compiler<'_> {
             Setting::AuditLogStorageDir(path) => settings.audit_log_dir = Some(path.clone()),
             Setting::AuditLogType(kind) => settings.audit_log_type = *kind,
             Setting::CollectionTimeout(seconds) => settings.collection_timeout_s = *seconds,
-            Setting::ParseXmlIntoArgs(args) => settings.xml_args = *args,
+            Setting::ParseXmlIntoArgs(args) => {
+                settings.body.xml_text = match args {
+                    XmlArgs::Off => XmlText::Whole,
+                    XmlArgs::On => XmlText::WholeAndArguments,
+                    XmlArgs::OnlyArgs => XmlText::Arguments,
+                };
+            }
             Setting::PcreMatchLimit(steps) => self.pattern_steps_max = small(*steps),
             Setting::RequestBodyAccess(access) => settings.request_body_access = *access,
             Setting::RequestBodyInMemoryLimit(bytes) => {
                 settings.request_body_memory_bytes_max = *bytes;
             }
             Setting::RequestBodyJsonDepthLimit(depth) => {
-                settings.body.json_depth_max = small(*depth);
+                settings.body.limits.json_depth_max = small(*depth);
             }
             Setting::RequestBodyLimit(bytes) => settings.request_body_bytes_max = *bytes,
             Setting::RequestBodyLimitAction(action) => settings.request_body_limit_action = *action,
             Setting::RequestBodyNoFilesLimit(bytes) => {
-                settings.body.fields_bytes_max = usize::try_from(*bytes).unwrap_or(usize::MAX);
+                settings.body.limits.fields_bytes_max = usize::try_from(*bytes).unwrap_or(usize::MAX);
             }
             Setting::ResponseBodyAccess(access) => settings.response_body_access = *access,
             Setting::ResponseBodyLimit(bytes) => settings.response_body_bytes_max = *bytes,
@@ -64,7 +71,7 @@ impl Compiler<'_> {
             Setting::SensorId(id) => settings.sensor_id = id.clone(),
             Setting::TmpDir(path) => settings.tmp_dir = Some(path.clone()),
             Setting::UploadDir(path) => settings.upload_dir = Some(path.clone()),
-            Setting::UploadFileLimit(count) => settings.body.files_max = small(*count),
+            Setting::UploadFileLimit(count) => settings.body.limits.files_max = small(*count),
             Setting::UploadKeepFiles(keep) => settings.upload_keep_files = *keep,
             Setting::WebAppId(id) => settings.web_app_id = id.clone(),
             Setting::HttpBlKey(key) => settings.http_bl_key = Some(key.clone()),
