@@ -6,9 +6,10 @@ use super::contents::ContentId;
 use super::evaluate::{Answer, Evaluation, Run};
 use super::values::TxValue;
 use crate::libinjection;
-use crate::operator::{encoding, identity, number, text};
+use crate::operator::identity::Identity;
+use crate::operator::{encoding, number};
 use crate::pattern::{Match, Pattern, PatternId};
-use crate::program::{IdentityKind, Test, TextTest, TxSlot};
+use crate::program::{Test, TxSlot};
 use crate::seclang::setting::Switch;
 
 impl From<bool> for Answer {
@@ -47,7 +48,7 @@ impl Run<'_> {
             }
             Test::Sqli => libinjection::sqli(self.state.contents.bytes(content)).is_some().into(),
             Test::Xss => libinjection::xss(self.state.contents.bytes(content)).is_some().into(),
-            Test::Text(kind, argument) => {
+            Test::Text(relation, argument) => {
                 let mut expanded = Vec::new();
                 let argument = match argument.constant() {
                     Some(constant) => constant,
@@ -57,15 +58,7 @@ impl Run<'_> {
                     }
                 };
                 let value = self.state.contents.bytes(content);
-                let compare: fn(&[u8], &[u8]) -> bool = match kind {
-                    TextTest::Equal => text::equal,
-                    TextTest::Contains => text::contains,
-                    TextTest::ContainsWord => text::contains_word,
-                    TextTest::Within => text::within,
-                    TextTest::BeginsWith => text::begins_with,
-                    TextTest::EndsWith => text::ends_with,
-                };
-                compare(value, argument).into()
+                relation.find(value, argument).is_some().into()
             }
             Test::Number(comparison, argument) => {
                 let mut expanded = Vec::new();
@@ -81,13 +74,13 @@ impl Run<'_> {
                 set.contains_text(self.state.contents.bytes(content)).into()
             }
             Test::ByteRange(range) => {
-                range.first_outside(self.state.contents.bytes(content)).is_some().into()
+                range.find(self.state.contents.bytes(content)).is_some().into()
             }
             Test::UrlEncoding => {
-                encoding::url(self.state.contents.bytes(content)).is_some().into()
+                encoding::find_url_flaw(self.state.contents.bytes(content)).is_some().into()
             }
             Test::Utf8Encoding => {
-                encoding::utf8(self.state.contents.bytes(content)).is_some().into()
+                encoding::find_utf8_flaw(self.state.contents.bytes(content)).is_some().into()
             }
             Test::Identity(kind, id, pattern) => {
                 self.identity(*kind, *id, pattern, content).is_some().into()
@@ -115,29 +108,17 @@ impl Run<'_> {
     /// The first number that the pattern finds and whose check digits are right.
     fn identity(
         &mut self,
-        kind: IdentityKind,
+        kind: Identity,
         id: PatternId,
         pattern: &Pattern,
         content: ContentId,
     ) -> Option<Range<usize>> {
-        let is_valid: fn(&[u8]) -> bool = match kind {
-            IdentityKind::PaymentCard => identity::is_payment_card,
-            IdentityKind::Cpf => identity::is_cpf,
-            IdentityKind::Ssn => identity::is_ssn,
-            IdentityKind::Svnr => identity::is_svnr,
-        };
         let worker = &mut *self.worker;
         let bytes = self.state.contents.bytes(content);
-        let mut from = 0;
-        while from <= bytes.len() {
+        kind.find(bytes, |from| {
             let found = pattern.captures(&mut worker.caches, id, bytes, from, &mut worker.captures);
-            let range = worker.captures.group(0).filter(|_| found == Match::Yes)?;
-            if is_valid(&bytes[range.clone()]) {
-                return Some(range);
-            }
-            from = range.start + 1;
-        }
-        None
+            worker.captures.group(0).filter(|_| found == Match::Yes)
+        })
     }
 
     /// Fills `TX:0` to `TX:9` with what the test matched.
@@ -168,7 +149,9 @@ impl Run<'_> {
                     from = whole.end.max(whole.start + 1);
                 }
             }
-            Test::Phrases(_, phrases) => captured[0] = phrases.find(bytes),
+            Test::Phrases(_, phrases) => {
+                captured[0] = phrases.find(bytes).map(|found| found.range);
+            }
             Test::Identity(kind, id, pattern) => {
                 captured[0] = self.identity(*kind, *id, pattern, content);
             }

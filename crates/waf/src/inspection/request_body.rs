@@ -67,7 +67,7 @@ impl Inspection {
             BodyProcessor::UrlEncoded => Some(Kind::Urlencoded),
             BodyProcessor::Multipart => Some(Kind::Multipart),
             BodyProcessor::Json => Some(Kind::Json),
-            BodyProcessor::Xml => Some(Kind::Xml),
+            BodyProcessor::Xml => None,
             BodyProcessor::Raw => None,
         });
         // As ModSecurity 2: other processors keep their findings, not the bytes.
@@ -86,7 +86,6 @@ impl Inspection {
         if self.request_body.is_none() && self.wants_request_body() == Switch::On {
             self.begin_body();
         }
-        let program = std::sync::Arc::clone(&self.program);
         let state = &mut *self.state;
         let Some(mut body) = self.request_body.take() else { return };
         let mut fault: Option<Fault> = None;

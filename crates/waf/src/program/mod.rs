@@ -23,7 +23,7 @@ pub(crate) use rule::{
     Act, Assign, Capture, Control, Decision, Flow, Rule, RuleNumber, TxName,
 };
 pub(crate) use target::{Kind, LaneId, LaneKey, Part, Selector, SelectorId, SetId, TargetSet, Targets, is_stable};
-pub(crate) use test::{Comparison, IdentityKind, Polarity, Test, TextTest};
+pub(crate) use test::{Polarity, Test};
 pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 
 use std::sync::Arc;

@@ -43,7 +43,7 @@ pub struct RuleMeta {
     /// Operator and argument as written, for reports.
     pub operator: String,
     /// The transformations of the starter, in order.
-    pub transformations: Vec<String>,
+    pub transformations: Vec<&'static str>,
 }
 
 /// A rule's place among all rules of the program, chained rules counted with their starter.

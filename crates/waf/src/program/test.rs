@@ -3,7 +3,12 @@
 use std::sync::Arc;
 
 use super::Text;
-use crate::operator::{address::Addresses, byte_range::ByteRange, phrases::Phrases};
+use crate::operator::address::Addresses;
+use crate::operator::byte_range::ByteRange;
+use crate::operator::identity::Identity;
+use crate::operator::number::Comparison;
+use crate::operator::phrases::Phrases;
+use crate::operator::text::Relation;
 use crate::pattern::{Pattern, PatternId};
 
 /// Whether a rule matches where its operator does, or where it does not (`!@`).
@@ -28,7 +33,7 @@ pub(crate) enum Test {
     Phrases(PatternId, Arc<Phrases>),
     Sqli,
     Xss,
-    Text(TextTest, Text),
+    Text(Relation, Text),
     Number(Comparison, Text),
     /// A numeric comparison with a number that is known now.
     Constant(Comparison, i64),
@@ -36,49 +41,7 @@ pub(crate) enum Test {
     ByteRange(ByteRange),
     UrlEncoding,
     Utf8Encoding,
-    Identity(IdentityKind, PatternId, Arc<Pattern>),
-}
-
-/// The plain comparisons of bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TextTest {
-    Equal,
-    Contains,
-    ContainsWord,
-    Within,
-    BeginsWith,
-    EndsWith,
-}
-
-/// The comparisons of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    Equal,
-    Greater,
-    GreaterOrEqual,
-    Less,
-    LessOrEqual,
-}
-
-impl Comparison {
-    pub(crate) fn holds(self, value: i64, argument: i64) -> bool {
-        match self {
-            Comparison::Equal => value == argument,
-            Comparison::Greater => value > argument,
-            Comparison::GreaterOrEqual => value >= argument,
-            Comparison::Less => value < argument,
-            Comparison::LessOrEqual => value <= argument,
-        }
-    }
-}
-
-/// The numbers whose check digits are verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdentityKind {
-    PaymentCard,
-    Cpf,
-    Ssn,
-    Svnr,
+    Identity(Identity, PatternId, Arc<Pattern>),
 }
 
 impl Test {

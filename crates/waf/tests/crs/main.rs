@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tidegate_waf::inspection::{Evaluation, Inspector, Mode};
 use tidegate_waf::program::{Program, compile, compile_policy};
-use tidegate_waf::seclang::{DiskFiles, Entry, parse};
+use tidegate_waf::seclang::{Disk, Entry, parse};
 
 const MODULE: &str = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0";
 
@@ -43,7 +43,7 @@ fn program(place: &std::path::Path) -> Arc<Program> {
          Include {rules}/@owasp_crs/*.conf\n",
         rules = rules.display()
     );
-    let files = DiskFiles::default();
+    let files = Disk::default();
     let entry = Entry::Text { path: "tests.conf", text: text.as_bytes() };
     let (document, _) = parse(&files, entry).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     let compiled = compile(&document, &files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));

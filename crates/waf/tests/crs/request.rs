@@ -45,7 +45,8 @@ impl Input {
         if let Some(encoded) = &self.encoded_request {
             use base64::Engine as _;
             let engine = base64::engine::general_purpose::STANDARD;
-            return parse(&engine.decode(encoded.trim()).unwrap());
+            let packed: String = encoded.split_whitespace().collect();
+            return parse(&engine.decode(packed).unwrap());
         }
         let mut fields: Vec<(Vec<u8>, Vec<u8>)> =
             self.headers.iter().map(|(name, value)| (name.clone().into(), value.clone().into())).collect();

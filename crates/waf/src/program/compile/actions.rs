@@ -187,8 +187,8 @@ impl Compiler<'_> {
             Action::Capture => gathered.capture = Capture::Groups,
             Action::MultiMatch => gathered.multi_match = true,
             Action::Transform(Transform::Reset) => gathered.transformations.clear(),
-            Action::Transform(Transform::Apply(name)) => {
-                gathered.transformations.extend(Transformation::named(name));
+            Action::Transform(Transform::Apply(transformation)) => {
+                gathered.transformations.push(*transformation);
             }
             Action::Log => gathered.logged = Logged { log: true, audit: true },
             // As ModSecurity: what is not logged is not audited, unless `auditlog` follows.

@@ -313,7 +313,9 @@ fn meta_of(rule: &seclang::Rule) -> RuleMeta {
             Action::Ver(version) => meta.version = plain(version),
             Action::Maturity(maturity) => meta.maturity = *maturity,
             Action::Accuracy(accuracy) => meta.accuracy = *accuracy,
-            Action::Transform(Transform::Apply(name)) => meta.transformations.push(name.to_string()),
+            Action::Transform(Transform::Apply(applied)) => {
+                meta.transformations.push(applied.name());
+            }
             Action::Transform(Transform::Reset) => meta.transformations.clear(),
             _ => {}
         }

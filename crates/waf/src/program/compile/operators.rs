@@ -6,11 +6,13 @@ use super::Compiler;
 use crate::inspection::Half;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
-use crate::operator::number;
+use crate::operator::identity::Identity;
+use crate::operator::number::{self, Comparison};
 use crate::operator::phrases::Phrases;
 use crate::operator::Fault as OperatorFault;
 use crate::pattern::{Options, Pattern, PatternId, Requirement};
-use crate::program::{Comparison, IdentityKind, Test, TextTest};
+use crate::operator::text::Relation;
+use crate::program::Test;
 use crate::seclang::{Code, Location, OperatorCall, OperatorName};
 
 impl Compiler<'_> {
@@ -36,30 +38,30 @@ impl Compiler<'_> {
             O::Pm => self.phrases(at, literal, half, Phrases::parse),
             O::PmFromFile => match self.data_file(at, literal) {
                 Some(data) => {
-                    self.phrases(at, Some(&data), half, |data| Ok(Phrases::from_file(data)))
+                    self.phrases(at, Some(&data), half, |data| Phrases::read([data]))
                 }
                 None => Test::Never,
             },
             O::DetectSqli => Test::Sqli,
             O::DetectXss => Test::Xss,
-            O::StrEq => text(TextTest::Equal)(self),
-            O::Contains | O::StrMatch => text(TextTest::Contains)(self),
-            O::ContainsWord => text(TextTest::ContainsWord)(self),
-            O::Within => text(TextTest::Within)(self),
-            O::BeginsWith => text(TextTest::BeginsWith)(self),
-            O::EndsWith => text(TextTest::EndsWith)(self),
+            O::StrEq => text(Relation::Equal)(self),
+            O::Contains | O::StrMatch => text(Relation::Containing)(self),
+            O::ContainsWord => text(Relation::ContainingWord)(self),
+            O::Within => text(Relation::Within)(self),
+            O::BeginsWith => text(Relation::Beginning)(self),
+            O::EndsWith => text(Relation::Ending)(self),
             O::Eq => self.comparison(call, Comparison::Equal),
             O::Gt => self.comparison(call, Comparison::Greater),
-            O::Ge => self.comparison(call, Comparison::GreaterOrEqual),
+            O::Ge => self.comparison(call, Comparison::AtLeast),
             O::Lt => self.comparison(call, Comparison::Less),
-            O::Le => self.comparison(call, Comparison::LessOrEqual),
+            O::Le => self.comparison(call, Comparison::AtMost),
             O::IpMatch => {
                 let parsed = Addresses::parse(literal.unwrap_or_default());
                 self.parsed(at, parsed, Test::Addresses)
             }
             O::IpMatchFromFile => match self.data_file(at, literal) {
                 Some(data) => {
-                    let parsed = Addresses::from_file(&data);
+                    let parsed = Addresses::read([&*data]);
                     self.parsed(at, parsed, Test::Addresses)
                 }
                 None => Test::Never,
@@ -70,10 +72,10 @@ impl Compiler<'_> {
             }
             O::ValidateUrlEncoding => Test::UrlEncoding,
             O::ValidateUtf8Encoding => Test::Utf8Encoding,
-            O::VerifyCc => self.identity(at, literal, half, IdentityKind::PaymentCard),
-            O::VerifyCpf => self.identity(at, literal, half, IdentityKind::Cpf),
-            O::VerifySsn => self.identity(at, literal, half, IdentityKind::Ssn),
-            O::VerifySvnr => self.identity(at, literal, half, IdentityKind::Svnr),
+            O::VerifyCc => self.identity(at, literal, half, Identity::PaymentCard),
+            O::VerifyCpf => self.identity(at, literal, half, Identity::Cpf),
+            O::VerifySsn => self.identity(at, literal, half, Identity::Ssn),
+            O::VerifySvnr => self.identity(at, literal, half, Identity::Svnr),
             // The reader has refused these.
             O::FuzzyHash
             | O::GsbLookup
@@ -180,7 +182,7 @@ impl Compiler<'_> {
         at: &Location,
         source: Option<&[u8]>,
         half: Half,
-        kind: IdentityKind,
+        kind: Identity,
     ) -> Test {
         match self.pattern(at, source.unwrap_or_default(), half) {
             Some((id, pattern)) => Test::Identity(kind, id, pattern),
