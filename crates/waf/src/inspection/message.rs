@@ -1,5 +1,6 @@
 //! What arrives, put into variables.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::Inspection;
@@ -88,6 +89,7 @@ impl Inspection {
         let question = memchr::memchr(b'?', target);
         let path = &target[..question.unwrap_or(target.len())];
         let query = question.map_or(&b""[..], |at| &target[at + 1..]);
+        let path = &*percent_decode(path);
         state.set(Variable::RequestFilename, path);
         let segment = memchr::memrchr2(b'/', b'\\', path).map_or(path, |at| &path[at + 1..]);
         state.set(Variable::RequestBasename, segment);
@@ -97,9 +99,7 @@ impl Inspection {
         line.extend_from_slice(b"\r\n");
         let mut processor = None;
         for (name, value) in fields {
-            let lower = state.contents.intern(name);
-            let content = state.contents.intern(value);
-            state.values.push(Variable::RequestHeaders, lower, content);
+            state.push_field(Variable::RequestHeaders, name, value);
             for part in [name, b": ", value, b"\r\n"] {
                 line.extend_from_slice(part);
             }
@@ -163,9 +163,7 @@ impl Inspection {
         line.extend_from_slice(itoa::Buffer::new().format(head.status).as_bytes());
         state.set(Variable::StatusLine, &line);
         for (name, value) in fields {
-            let lower = state.contents.intern(name);
-            let content = state.contents.intern(value);
-            state.values.push(Variable::ResponseHeaders, lower, content);
+            state.push_field(Variable::ResponseHeaders, name, value);
             if name.eq_ignore_ascii_case(b"content-type") {
                 let media_type = value.split(|&byte| byte == b';').next().unwrap_or_default();
                 state.set(Variable::ResponseContentType, media_type.trim_ascii());
@@ -203,7 +201,51 @@ fn without_authority(target: &[u8]) -> &[u8] {
     }
 }
 
+/// A path with its escapes decoded, as the server behind will read it; what is no escape stays.
+fn percent_decode(path: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr(b'%', path) else { return Cow::Borrowed(path) };
+    let mut decoded = path[..first].to_vec();
+    let mut rest = &path[first..];
+    while let [byte, tail @ ..] = rest {
+        let digit = |at: usize| tail.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+        match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                #[expect(clippy::cast_possible_truncation, reason = "two hexadecimal digits")]
+                decoded.push((high * 16 + low) as u8);
+                rest = &tail[2..];
+            }
+            _ => {
+                decoded.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    Cow::Owned(decoded)
+}
+
 impl State {
+    /// Adds a field. A name that comes again adds to the value, as RFC 9110 section 5.3 allows and
+    /// Apache does, for whom the Core Rule Set was written; a cookie field each stays by itself.
+    fn push_field(&mut self, of: Variable, name: &[u8], value: &[u8]) {
+        let alone = [&b"cookie"[..], b"set-cookie"];
+        if !alone.iter().any(|field| name.eq_ignore_ascii_case(field)) {
+            let contents = &self.contents;
+            let known = self.values.of(of).iter().position(|named| {
+                contents.bytes(named.name).eq_ignore_ascii_case(name)
+            });
+            if let Some(at) = known {
+                let before = self.contents.bytes(self.values.of(of)[at].value);
+                let joined = [before, b", ", value].concat();
+                let joined = self.contents.intern(&joined);
+                self.values.replace(of, at, joined);
+                return;
+            }
+        }
+        let name = self.contents.intern(name);
+        let value = self.contents.intern(value);
+        self.values.push(of, name, value);
+    }
+
     pub(super) fn set(&mut self, variable: Variable, value: &[u8]) {
         let value = self.contents.intern(value);
         self.values.set(variable, value);

@@ -67,7 +67,7 @@ impl Inspection {
             BodyProcessor::UrlEncoded => Some(Kind::Urlencoded),
             BodyProcessor::Multipart => Some(Kind::Multipart),
             BodyProcessor::Json => Some(Kind::Json),
-            BodyProcessor::Xml => None,
+            BodyProcessor::Xml => Some(Kind::Xml),
             BodyProcessor::Raw => None,
         });
         // As ModSecurity 2: other processors keep their findings, not the bytes.

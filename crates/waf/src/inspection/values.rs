@@ -57,6 +57,12 @@ impl Values {
         self.generation = self.generation.wrapping_add(1);
     }
 
+    /// Gives a member of a collection another value.
+    pub(crate) fn replace(&mut self, variable: Variable, at: usize, value: ContentId) {
+        self.of[variable.index()][at].value = value;
+        self.generation = self.generation.wrapping_add(1);
+    }
+
     /// Sets a scalar.
     pub(crate) fn set(&mut self, variable: Variable, value: ContentId) {
         let values = &mut self.of[variable.index()];

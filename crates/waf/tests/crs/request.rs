@@ -53,7 +53,7 @@ impl Input {
         let has = |fields: &[(Vec<u8>, Vec<u8>)], name: &str| {
             fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
         };
-        let body = self.data.clone().unwrap_or_default().into_bytes();
+        let mut body = self.data.clone().unwrap_or_default().into_bytes();
         if self.autocomplete_headers.unwrap_or(true) {
             if !body.is_empty() && !has(&fields, "Content-Type") {
                 fields.push(("Content-Type".into(), "application/x-www-form-urlencoded".into()));
@@ -65,10 +65,23 @@ impl Input {
                 fields.push(("Connection".into(), "close".into()));
             }
         }
+        let length = has(&fields, "Content-Length");
+        let chunked = has(&fields, "Transfer-Encoding");
+        if (length && chunked) || fields.iter().any(|(_, value)| value.contains(&b'\r')) {
+            return None;
+        }
+        if !length && !chunked {
+            // Without either, what follows is no body.
+            body.clear();
+        }
         Some(Request {
             method: self.method.clone().unwrap_or_else(|| "GET".into()).into(),
             target: self.uri.clone().unwrap_or_else(|| "/".into()).into(),
-            protocol: self.version.clone().unwrap_or_else(|| "HTTP/1.1".into()).into(),
+            protocol: match self.version.as_deref() {
+                None => "HTTP/1.1".into(),
+                Some("") => "HTTP/0.9".into(),
+                Some(version) => version.into(),
+            },
             fields,
             body,
         })

@@ -128,9 +128,13 @@ fn shown(matched: &MatchedRule) -> String {
     format!(
         "[id \"{}\"] [msg \"{}\"] [data \"{}\"] {}: {}",
         matched.rule.id,
-        String::from_utf8_lossy(&matched.message),
-        String::from_utf8_lossy(&matched.data),
-        String::from_utf8_lossy(&matched.variable),
-        String::from_utf8_lossy(&matched.value),
+        line(&matched.message),
+        line(&matched.data),
+        line(&matched.variable),
+        line(&matched.value),
     )
+}
+
+fn line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\r', "\\r").replace('\n', "\\n")
 }
