@@ -59,7 +59,9 @@ impl Sources {
                 text.push_str("SecDefaultAction \"phase:1,log,auditlog,pass\"\n");
                 text.push_str("SecDefaultAction \"phase:2,log,auditlog,pass\"\n");
                 // The setup file's version stands for having been configured at all.
-                text.push_str("SecAction \"id:200900,phase:1,pass,nolog,setvar:tx.crs_setup_version=4000");
+                text.push_str(
+                    "SecAction \"id:200900,phase:1,pass,nolog,setvar:tx.crs_setup_version=4000",
+                );
                 for (name, value) in &core.variables {
                     let value = value.replace('\'', "\\'");
                     let _ = write!(text, ",setvar:'tx.{name}={value}'");

@@ -70,9 +70,7 @@ impl Run<'_> {
                 let value = number::parse(self.state.contents.bytes(content));
                 comparison.holds(value, *argument).into()
             }
-            Test::Addresses(set) => {
-                set.contains_text(self.state.contents.bytes(content)).into()
-            }
+            Test::Addresses(set) => set.contains_text(self.state.contents.bytes(content)).into(),
             Test::ByteRange(range) => {
                 range.find(self.state.contents.bytes(content)).is_some().into()
             }
@@ -138,8 +136,13 @@ impl Run<'_> {
                 let mut from = 0;
                 let mut filled = 0;
                 while filled < captured.len() && from <= bytes.len() {
-                    let found =
-                        pattern.captures(&mut worker.caches, *id, bytes, from, &mut worker.captures);
+                    let found = pattern.captures(
+                        &mut worker.caches,
+                        *id,
+                        bytes,
+                        from,
+                        &mut worker.captures,
+                    );
                     let whole = worker.captures.group(0).filter(|_| found == Match::Yes);
                     let Some(whole) = whole else { break };
                     for group in 0..worker.captures.len().min(captured.len() - filled) {

@@ -141,10 +141,7 @@ impl Contents {
         let hash = self.hasher.hash_one(value);
         let (bytes, ends) = (&self.bytes, &self.ends);
         let range = |n: u32| ends[n as usize - 1] as usize..ends[n as usize] as usize;
-        if let Some(&known) = self
-            .index
-            .find(hash, |&n| n != 0 && bytes[range(n)] == *value)
-        {
+        if let Some(&known) = self.index.find(hash, |&n| n != 0 && bytes[range(n)] == *value) {
             return ContentId(known);
         }
         let end = self.bytes.len() + value.len();
@@ -152,7 +149,10 @@ impl Contents {
             self.full = true;
             return ContentId::EMPTY;
         }
-        #[expect(clippy::cast_possible_truncation, reason = "BYTES_MAX bounds both well below 2^32")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "BYTES_MAX bounds both well below 2^32"
+        )]
         let (id, end) = (self.ends.len() as u32, end as u32);
         self.bytes.extend_from_slice(value);
         self.ends.push(end);

@@ -213,11 +213,8 @@ impl<'a> Run<'a> {
         let program = self.program;
         let mut hit = Answer::No;
         for found in found {
-            let chains = if rule.steps.is_empty() {
-                std::slice::from_ref(&rule.chain)
-            } else {
-                &rule.steps
-            };
+            let chains =
+                if rule.steps.is_empty() { std::slice::from_ref(&rule.chain) } else { &rule.steps };
             let mut before = None;
             for &chain in chains {
                 let content = self.state.contents.transform(&program.chains, chain, found.value);
@@ -244,7 +241,8 @@ impl<'a> Run<'a> {
             }
         }
         if let Some(severity) = rule.severity {
-            self.state.highest_severity = Some(self.state.highest_severity.map_or(severity, |highest| highest.min(severity)));
+            self.state.highest_severity =
+                Some(self.state.highest_severity.map_or(severity, |highest| highest.min(severity)));
         }
         for act in &rule.acts {
             self.act(act);

@@ -2,7 +2,7 @@
 
 use super::contents::ContentId;
 use super::evaluate::Run;
-use super::values::{TxValue, sources, View};
+use super::values::{TxValue, View, sources};
 use crate::context::Collection;
 use crate::program::{Piece, Text};
 use crate::seclang::setting::Switch;
@@ -18,7 +18,9 @@ impl Run<'_> {
                     let value = self.state.tx.slot(*slot);
                     self.state.tx.write(value, out);
                 }
-                Piece::Macro { variable, name } => self.write_value(*variable, name.as_deref(), out),
+                Piece::Macro { variable, name } => {
+                    self.write_value(*variable, name.as_deref(), out)
+                }
             }
         }
     }
@@ -38,7 +40,8 @@ impl Run<'_> {
             }
             (Variable::Rule, Some(name)) => self.write_rule(name, out),
             (Variable::Env, Some(name)) => {
-                if let Some((_, value)) = self.state.env.iter().find(|(known, _)| **known == *name) {
+                if let Some((_, value)) = self.state.env.iter().find(|(known, _)| **known == *name)
+                {
                     out.extend_from_slice(value);
                 }
             }
@@ -68,10 +71,8 @@ impl Run<'_> {
             _ => {
                 let (of, view) = sources(variable);
                 let contents = &self.state.contents;
-                let named = of
-                    .iter()
-                    .flat_map(|&source| self.state.values.of(source))
-                    .find(|named| {
+                let named =
+                    of.iter().flat_map(|&source| self.state.values.of(source)).find(|named| {
                         name.is_none_or(|name| {
                             contents.bytes(named.name).eq_ignore_ascii_case(name)
                         })

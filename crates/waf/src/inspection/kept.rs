@@ -77,7 +77,10 @@ impl Run<'_> {
             let mut text = Vec::new();
             if let Selector::Name(name) = &part.selector {
                 let name = name.to_ascii_lowercase();
-                if context.get(record, &name, self.moment.epoch_ms, |v| v.append_to(&mut text)).is_some() {
+                if context
+                    .get(record, &name, self.moment.epoch_ms, |v| v.append_to(&mut text))
+                    .is_some()
+                {
                     members.push((contents.intern(&name), contents.intern(&text)));
                 }
             } else {
@@ -124,9 +127,7 @@ impl Run<'_> {
             }
             Assign::Number(_) | Assign::Text(_) => context.set(record, &name, &text, now).err(),
             Assign::Add(_) => context.add(record, &name, number(), now).err(),
-            Assign::Subtract(_) => {
-                context.add(record, &name, number().saturating_neg(), now).err()
-            }
+            Assign::Subtract(_) => context.add(record, &name, number().saturating_neg(), now).err(),
             Assign::Remove => {
                 context.remove(record, &name, now);
                 None

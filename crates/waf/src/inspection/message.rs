@@ -230,9 +230,11 @@ impl State {
         let alone = [&b"cookie"[..], b"set-cookie"];
         if !alone.iter().any(|field| name.eq_ignore_ascii_case(field)) {
             let contents = &self.contents;
-            let known = self.values.of(of).iter().position(|named| {
-                contents.bytes(named.name).eq_ignore_ascii_case(name)
-            });
+            let known = self
+                .values
+                .of(of)
+                .iter()
+                .position(|named| contents.bytes(named.name).eq_ignore_ascii_case(name));
             if let Some(at) = known {
                 let before = self.contents.bytes(self.values.of(of)[at].value);
                 let joined = [before, b", ", value].concat();

@@ -30,8 +30,8 @@ pub use state::Inspector;
 pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 
 pub(crate) use contents::{ChainId, ChainLink, Half};
-pub(crate) use kept::collection_of;
 use kept::KeptKeys;
+pub(crate) use kept::collection_of;
 
 use crate::context::Context;
 use crate::program::{Policy, Program};

@@ -71,10 +71,11 @@ impl Inspection {
             BodyProcessor::Raw => None,
         });
         // As ModSecurity 2: other processors keep their findings, not the bytes.
-        let shows_raw =
-            kind.is_none_or(|kind| kind == Kind::Urlencoded) || state.force_request_body == Switch::On;
+        let shows_raw = kind.is_none_or(|kind| kind == Kind::Urlencoded)
+            || state.force_request_body == Switch::On;
         self.request_body = Some(RequestBody {
-            processor: kind.map(|kind| Processor::new(kind, &self.content_type, &self.program.settings.body)),
+            processor: kind
+                .map(|kind| Processor::new(kind, &self.content_type, &self.program.settings.body)),
             raw: shows_raw.then(Vec::new),
             ..RequestBody::default()
         });

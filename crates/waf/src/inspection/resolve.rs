@@ -209,9 +209,7 @@ impl Run<'_> {
     fn selects(&mut self, selector: &Selector, name: ContentId) -> bool {
         match selector {
             Selector::All => true,
-            Selector::Name(wanted) => {
-                self.state.contents.bytes(name).eq_ignore_ascii_case(wanted)
-            }
+            Selector::Name(wanted) => self.state.contents.bytes(name).eq_ignore_ascii_case(wanted),
             Selector::Slot(slot) => {
                 let wanted = self.program.tx_slots.name(*slot);
                 self.state.contents.bytes(name).eq_ignore_ascii_case(wanted)

@@ -24,7 +24,8 @@ impl Inspection {
             return Switch::Off;
         }
         let media_type = self.state.values.of(Variable::ResponseContentType).first();
-        let media_type = media_type.map_or(&b""[..], |named| self.state.contents.bytes(named.value));
+        let media_type =
+            media_type.map_or(&b""[..], |named| self.state.contents.bytes(named.value));
         let wanted = self
             .program
             .settings

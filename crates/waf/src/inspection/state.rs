@@ -243,7 +243,11 @@ impl Marks {
             self.rounds.resize(content.index() + 1, 0);
         }
         let mark = &mut self.rounds[content.index()];
-        if std::mem::replace(mark, self.round) == self.round { Newness::Known } else { Newness::New }
+        if std::mem::replace(mark, self.round) == self.round {
+            Newness::Known
+        } else {
+            Newness::New
+        }
     }
 
     pub(super) fn is_set(&self, content: ContentId) -> bool {

@@ -103,7 +103,10 @@ pub(crate) enum TxValue {
     Absent,
     Number(i64),
     /// Bytes of the transaction's own store.
-    Bytes { start: u32, end: u32 },
+    Bytes {
+        start: u32,
+        end: u32,
+    },
 }
 
 /// The `TX` collection.

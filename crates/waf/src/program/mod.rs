@@ -19,10 +19,10 @@ pub use rule::{Place, RuleMeta};
 pub use settings::Settings;
 
 pub(crate) use chain::ChainTable;
-pub(crate) use rule::{
-    Act, Assign, Capture, Control, Decision, Flow, Rule, RuleNumber, TxName,
+pub(crate) use rule::{Act, Assign, Capture, Control, Decision, Flow, Rule, RuleNumber, TxName};
+pub(crate) use target::{
+    Kind, LaneId, LaneKey, Part, Selector, SelectorId, SetId, TargetSet, Targets, is_stable,
 };
-pub(crate) use target::{Kind, LaneId, LaneKey, Part, Selector, SelectorId, SetId, TargetSet, Targets, is_stable};
 pub(crate) use test::{Polarity, Test};
 pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 

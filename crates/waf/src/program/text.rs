@@ -17,7 +17,10 @@ pub(crate) enum Piece {
     /// `%{tx.name}` with a name that has a slot.
     Slot(TxSlot),
     /// `%{VARIABLE.name}`; the first value of that name, or of the whole collection without one.
-    Macro { variable: Variable, name: Option<Box<[u8]>> },
+    Macro {
+        variable: Variable,
+        name: Option<Box<[u8]>>,
+    },
 }
 
 impl Text {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use tidegate_waf::body::End;
 use tidegate_waf::inspection::{
-    Connection, Evaluation, Inspection, Inspector, MatchedRule, Moment, RequestHead,
-    ResponseHead, Verdict,
+    Connection, Evaluation, Inspection, Inspector, MatchedRule, Moment, RequestHead, ResponseHead,
+    Verdict,
 };
 use tidegate_waf::program::Policy;
 use tidegate_waf::variable::Phase;
@@ -48,8 +48,11 @@ impl Input {
             let packed: String = encoded.split_whitespace().collect();
             return parse(&engine.decode(packed).unwrap());
         }
-        let mut fields: Vec<(Vec<u8>, Vec<u8>)> =
-            self.headers.iter().map(|(name, value)| (name.clone().into(), value.clone().into())).collect();
+        let mut fields: Vec<(Vec<u8>, Vec<u8>)> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone().into(), value.clone().into()))
+            .collect();
         let has = |fields: &[(Vec<u8>, Vec<u8>)], name: &str| {
             fields.iter().any(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
         };
@@ -58,7 +61,10 @@ impl Input {
             if !body.is_empty() && !has(&fields, "Content-Type") {
                 fields.push(("Content-Type".into(), "application/x-www-form-urlencoded".into()));
             }
-            if !body.is_empty() && !has(&fields, "Content-Length") && !has(&fields, "Transfer-Encoding") {
+            if !body.is_empty()
+                && !has(&fields, "Content-Length")
+                && !has(&fields, "Transfer-Encoding")
+            {
                 fields.push(("Content-Length".into(), body.len().to_string().into()));
             }
             if !has(&fields, "Connection") {
@@ -91,7 +97,9 @@ impl Input {
 /// A request from its bytes, as a lenient server reads it.
 fn parse(bytes: &[u8]) -> Option<Request> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let mut lines = bytes[..end].split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut lines = bytes[..end]
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let line = lines.next()?;
     let mut words = line.split(|&byte| byte == b' ');
     let (method, target, protocol) = (words.next()?, words.next()?, words.next()?);
@@ -122,7 +130,12 @@ pub(crate) fn send(
     let mut inspection = Inspection::begin(policy, None, inspector);
     inspection.set_evaluation(evaluation);
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    inspection.connection(&Connection { client: local, client_port: 40_000, server: local, server_port: 80 });
+    inspection.connection(&Connection {
+        client: local,
+        client_port: 40_000,
+        server: local,
+        server_port: 80,
+    });
     let host = request.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
     let head = RequestHead {
         method: &request.method,
@@ -165,7 +178,9 @@ fn reflect(request: &Request) -> (u16, Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>) {
     };
     let status = spec.get("status").and_then(serde_json::Value::as_u64).unwrap_or(200);
     let mut fields = Vec::new();
-    for (name, value) in spec.get("headers").and_then(|value| value.as_object()).into_iter().flatten() {
+    for (name, value) in
+        spec.get("headers").and_then(|value| value.as_object()).into_iter().flatten()
+    {
         fields.push((name.clone().into(), value.as_str().unwrap_or_default().into()));
     }
     if !fields.iter().any(|(name, _): &(Vec<u8>, _)| name.eq_ignore_ascii_case(b"content-type")) {

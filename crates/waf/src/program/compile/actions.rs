@@ -59,7 +59,11 @@ impl Compiler<'_> {
     }
 
     /// The acts of a list of actions that stands for itself: what a policy begins with.
-    pub(super) fn acts(&mut self, rules: &[Arc<RuleMeta>], actions: &[Located<Action>]) -> Vec<Act> {
+    pub(super) fn acts(
+        &mut self,
+        rules: &[Arc<RuleMeta>],
+        actions: &[Located<Action>],
+    ) -> Vec<Act> {
         let mut gathered = Gathered::new();
         for action in actions {
             self.gather(&mut gathered, rules, action);

@@ -8,8 +8,8 @@ use crate::pattern::{Caches, Match, Options, Pattern, PatternId};
 use crate::program::{Place, RuleMeta, RuleNumber};
 use crate::seclang::action::Transform;
 use crate::seclang::{
-    self, Action, Code, Directive, Document, Link, Located, Location, Piece, Sense, TargetUpdate, Test,
-    Text,
+    self, Action, Code, Directive, Document, Link, Located, Location, Piece, Sense, TargetUpdate,
+    Test, Text,
 };
 use crate::variable::Phase;
 
@@ -234,10 +234,7 @@ fn change_actions(link: &mut Link, actions: &[Located<Action>]) {
 fn replaces(new: &Action, old: &Action) -> bool {
     use Action as A;
     let disruptive = |action: &Action| {
-        matches!(
-            action,
-            A::Allow(_) | A::Block | A::Deny | A::Drop | A::Pass | A::Redirect(_)
-        )
+        matches!(action, A::Allow(_) | A::Block | A::Deny | A::Drop | A::Pass | A::Redirect(_))
     };
     let logs = |action: &Action| matches!(action, A::Log | A::NoLog);
     let audits = |action: &Action| matches!(action, A::AuditLog | A::NoAuditLog);

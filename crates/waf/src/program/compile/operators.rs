@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::Compiler;
 use crate::inspection::Half;
+use crate::operator::Fault as OperatorFault;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
 use crate::operator::identity::Identity;
 use crate::operator::number::{self, Comparison};
 use crate::operator::phrases::Phrases;
-use crate::operator::Fault as OperatorFault;
-use crate::pattern::{Options, Pattern, PatternId, Requirement};
 use crate::operator::text::Relation;
+use crate::pattern::{Options, Pattern, PatternId, Requirement};
 use crate::program::Test;
 use crate::seclang::{Code, Location, OperatorCall, OperatorName};
 
@@ -21,9 +21,8 @@ impl Compiler<'_> {
         use OperatorName as O;
         let at = &call.location;
         let literal = call.argument.literal();
-        let text = |kind| move |compiler: &mut Self| {
-            Test::Text(kind, compiler.text(at, &call.argument))
-        };
+        let text =
+            |kind| move |compiler: &mut Self| Test::Text(kind, compiler.text(at, &call.argument));
         match call.name {
             O::UnconditionalMatch => Test::Always,
             O::NoMatch => Test::Never,
@@ -37,9 +36,7 @@ impl Compiler<'_> {
             },
             O::Pm => self.phrases(at, literal, half, Phrases::parse),
             O::PmFromFile => match self.data_file(at, literal) {
-                Some(data) => {
-                    self.phrases(at, Some(&data), half, |data| Phrases::read([data]))
-                }
+                Some(data) => self.phrases(at, Some(&data), half, |data| Phrases::read([data])),
                 None => Test::Never,
             },
             O::DetectSqli => Test::Sqli,

@@ -56,7 +56,8 @@ impl Compiler<'_> {
             Setting::RequestBodyLimit(bytes) => settings.request_body_bytes_max = *bytes,
             Setting::RequestBodyLimitAction(action) => settings.request_body_limit_action = *action,
             Setting::RequestBodyNoFilesLimit(bytes) => {
-                settings.body.limits.fields_bytes_max = usize::try_from(*bytes).unwrap_or(usize::MAX);
+                settings.body.limits.fields_bytes_max =
+                    usize::try_from(*bytes).unwrap_or(usize::MAX);
             }
             Setting::ResponseBodyAccess(access) => settings.response_body_access = *access,
             Setting::ResponseBodyLimit(bytes) => settings.response_body_bytes_max = *bytes,
@@ -84,7 +85,11 @@ impl Compiler<'_> {
             | Setting::ServerSignature(_)
             | Setting::UnicodeMapFile { .. }
             | Setting::UploadFileMode(_) => {
-                self.note(at, "the gate's own configuration decides this; the directive has no effect".to_owned());
+                self.note(
+                    at,
+                    "the gate's own configuration decides this; the directive has no effect"
+                        .to_owned(),
+                );
             }
         }
     }

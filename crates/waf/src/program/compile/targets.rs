@@ -4,8 +4,8 @@ use super::{Compiler, Scope};
 use crate::inspection::{ChainId, Half};
 use crate::pattern::{Options, Pattern};
 use crate::program::{
-    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SetId, TargetSet, Targets, Text, TxSlot,
-    is_stable,
+    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SetId, TargetSet, Targets, Text,
+    TxSlot, is_stable,
 };
 use crate::seclang::{self, Code, Location, Target, TargetKind};
 use crate::variable::Variable;
@@ -23,7 +23,9 @@ impl Compiler<'_> {
         }
         // An exclusion without a selector takes the whole variable out.
         parts.retain(|part| {
-            !exclusions.iter().any(|out| out.variable == part.variable && out.selector == Selector::All)
+            !exclusions
+                .iter()
+                .any(|out| out.variable == part.variable && out.selector == Selector::All)
         });
         exclusions.retain(|out| parts.iter().any(|part| part.variable == out.variable));
         if let ([Part { variable: Variable::Tx, selector: Selector::Slot(slot), kind }], []) =
@@ -49,9 +51,9 @@ impl Compiler<'_> {
         self.used[target.variable.index()] = true;
         let selector = match &target.selector {
             seclang::Selector::All => Selector::All,
-            seclang::Selector::Name(name) if target.variable == Variable::Tx => {
-                self.slot(&target.location, name).map_or(Selector::Name(name.clone()), Selector::Slot)
-            }
+            seclang::Selector::Name(name) if target.variable == Variable::Tx => self
+                .slot(&target.location, name)
+                .map_or(Selector::Name(name.clone()), Selector::Slot),
             seclang::Selector::Name(name) => Selector::Name(name.clone()),
             seclang::Selector::Pattern(source) => self.selector(&target.location, source),
         };
