@@ -52,14 +52,15 @@ impl Run<'_> {
         let new = match value {
             Assign::Number(number) => TxValue::Number(*number),
             Assign::Remove => TxValue::Absent,
-            Assign::Text(text) => match text.constant() {
-                Some(bytes) => self.state.tx.store(bytes),
-                None => {
+            Assign::Text(text) => {
+                if let Some(bytes) = text.constant() {
+                    self.state.tx.store(bytes)
+                } else {
                     let mut expanded = Vec::new();
                     self.expand(text, &mut expanded);
                     self.state.tx.store(&expanded)
                 }
-            },
+            }
             Assign::Add(text) => {
                 let sum = self.state.tx.number(old).saturating_add(self.amount(text));
                 TxValue::Number(sum)
@@ -73,12 +74,11 @@ impl Run<'_> {
             (TxName::Slot(slot), _) => self.state.tx.set_slot(*slot, new),
             (TxName::Text(_), dynamic) => {
                 let name = dynamic.unwrap_or_default();
-                match self.program.tx_slots.find(&name) {
-                    Some(slot) => self.state.tx.set_slot(slot, new),
-                    None => {
-                        let name = self.state.contents.intern(&name);
-                        self.state.tx.set_other(name, new);
-                    }
+                if let Some(slot) = self.program.tx_slots.find(&name) {
+                    self.state.tx.set_slot(slot, new);
+                } else {
+                    let name = self.state.contents.intern(&name);
+                    self.state.tx.set_other(name, new);
                 }
             }
         }

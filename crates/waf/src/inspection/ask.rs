@@ -50,12 +50,11 @@ impl Run<'_> {
             Test::Xss => libinjection::xss(self.state.contents.bytes(content)).is_some().into(),
             Test::Text(relation, argument) => {
                 let mut expanded = Vec::new();
-                let argument = match argument.constant() {
-                    Some(constant) => constant,
-                    None => {
-                        self.expand(argument, &mut expanded);
-                        &expanded
-                    }
+                let argument = if let Some(constant) = argument.constant() {
+                    constant
+                } else {
+                    self.expand(argument, &mut expanded);
+                    &expanded
                 };
                 let value = self.state.contents.bytes(content);
                 relation.find(value, argument).is_some().into()

@@ -254,9 +254,10 @@ impl<'a> Run<'a> {
         self.worker.count(rule.number);
         self.rule = Some(rule);
         let effect = match (&rule.decision, self.state.mode, self.phase) {
-            (Decision::Pass | Decision::Allow(_), ..) => Effect::Noted,
             // What is over cannot be stopped.
-            (_, Mode::Block, Phase::Logging) | (_, Mode::Off, _) => Effect::Noted,
+            (Decision::Pass | Decision::Allow(_), ..)
+            | (_, Mode::Block, Phase::Logging)
+            | (_, Mode::Off, _) => Effect::Noted,
             (_, Mode::Block, _) => Effect::Decided,
             (_, Mode::Detect, _) => Effect::WouldDecide,
         };

@@ -19,7 +19,7 @@ impl Run<'_> {
                     self.state.tx.write(value, out);
                 }
                 Piece::Macro { variable, name } => {
-                    self.write_value(*variable, name.as_deref(), out)
+                    self.write_value(*variable, name.as_deref(), out);
                 }
             }
         }
@@ -146,8 +146,9 @@ impl Run<'_> {
             Variable::HighestSeverity => {
                 self.state.highest_severity.map_or(255, |severity| i64::from(severity.number()))
             }
-            Variable::MscPcreError => i64::from(self.state.pattern_limits == Switch::On),
-            Variable::MscPcreLimitsExceeded => i64::from(self.state.pattern_limits == Switch::On),
+            Variable::MscPcreError | Variable::MscPcreLimitsExceeded => {
+                i64::from(self.state.pattern_limits == Switch::On)
+            }
             Variable::Duration => i64::try_from(self.moment.elapsed_us).unwrap_or(i64::MAX),
             Variable::TimeEpoch => clock.epoch_s(),
             Variable::TimeSec => clock.second(),
@@ -179,12 +180,10 @@ impl Run<'_> {
 
     /// The `TX` value of that lower-case name.
     pub(super) fn tx_named(&mut self, name: &[u8]) -> TxValue {
-        match self.program.tx_slots.find(name) {
-            Some(slot) => self.state.tx.slot(slot),
-            None => {
-                let name = self.state.contents.intern(name);
-                self.state.tx.other(name)
-            }
+        if let Some(slot) = self.program.tx_slots.find(name) {
+            return self.state.tx.slot(slot);
         }
+        let name = self.state.contents.intern(name);
+        self.state.tx.other(name)
     }
 }

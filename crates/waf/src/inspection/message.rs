@@ -208,16 +208,13 @@ fn percent_decode(path: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = &path[first..];
     while let [byte, tail @ ..] = rest {
         let digit = |at: usize| tail.get(at).and_then(|&byte| char::from(byte).to_digit(16));
-        match (byte, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                #[expect(clippy::cast_possible_truncation, reason = "two hexadecimal digits")]
-                decoded.push((high * 16 + low) as u8);
-                rest = &tail[2..];
-            }
-            _ => {
-                decoded.push(*byte);
-                rest = tail;
-            }
+        if let (b'%', Some(high), Some(low)) = (byte, digit(0), digit(1)) {
+            #[expect(clippy::cast_possible_truncation, reason = "two hexadecimal digits")]
+            decoded.push((high * 16 + low) as u8);
+            rest = &tail[2..];
+        } else {
+            decoded.push(*byte);
+            rest = tail;
         }
     }
     Cow::Owned(decoded)

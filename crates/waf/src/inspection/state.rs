@@ -17,6 +17,7 @@ pub struct Inspector {
     pub(super) captures: Captures,
     /// Patterns whose source has macros, compiled for the text they last expanded to.
     pub(super) expanded: ExpandedPatterns,
+    #[expect(clippy::vec_box, reason = "a state is handed out as the box it is")]
     spare: Vec<Box<State>>,
     /// How often each rule matched, by rule number.
     hits: Vec<u64>,
@@ -126,7 +127,7 @@ pub(super) struct State {
     pub(super) removed: Vec<u64>,
     pub(super) removed_targets: Vec<(RuleNumber, Part)>,
     pub(super) highest_severity: Option<Severity>,
-    pub(super) env: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub(super) env: Vec<EnvValue>,
     pub(super) geo: Vec<(&'static str, ContentId)>,
     pub(super) pattern_limits: Switch,
     pub(super) body_processor: Option<BodyProcessor>,
@@ -140,6 +141,9 @@ pub(super) struct State {
     pub(super) audit_relevant: Switch,
     pub(super) text: Vec<u8>,
 }
+
+/// A value of `ENV`, with its name.
+pub(super) type EnvValue = (Box<[u8]>, Box<[u8]>);
 
 /// Whether a body is looked at, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,14 +27,13 @@ impl ChainTable {
         let mut before = ChainId::NONE;
         for &last in transformations {
             let next = u16::try_from(self.links.len() + 1).ok().map(ChainId);
-            let chain = match self.known.get(&(before, last)) {
-                Some(&known) => known,
-                None => {
-                    let next = next?;
-                    self.links.push(ChainLink { before, last });
-                    self.known.insert((before, last), next);
-                    next
-                }
+            let chain = if let Some(&known) = self.known.get(&(before, last)) {
+                known
+            } else {
+                let next = next?;
+                self.links.push(ChainLink { before, last });
+                self.known.insert((before, last), next);
+                next
             };
             steps.push(chain);
             before = chain;

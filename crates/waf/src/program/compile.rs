@@ -134,9 +134,9 @@ struct Compiler<'a> {
     selectors: Vec<(PatternId, Pattern)>,
     selectors_known: HashMap<Box<[u8]>, super::SelectorId>,
     /// Equal sources in the same half are one pattern.
-    patterns: HashMap<(Half, Box<[u8]>), (PatternId, Arc<Pattern>)>,
+    patterns: Numbered<Pattern>,
     /// Data files and phrase lists, read and built once.
-    phrases: HashMap<(Half, Box<[u8]>), (PatternId, Arc<Phrases>)>,
+    phrases: Numbered<Phrases>,
     patterns_next: u32,
     /// `SecPcreMatchLimit`, as far as it has been read.
     pattern_steps_max: u32,
@@ -146,6 +146,9 @@ struct Compiler<'a> {
     diagnostics: Vec<Diagnostic>,
     notes: Vec<Note>,
 }
+
+/// What was made from a source for one half, with its number.
+type Numbered<T> = HashMap<(Half, Box<[u8]>), (PatternId, Arc<T>)>;
 
 #[derive(Default)]
 struct Sets {

@@ -98,7 +98,7 @@ impl Compiler<'_> {
                 _ => self.gather(&mut gathered, rules, action),
             }
         }
-        let decision = self.decision(&gathered, inherited);
+        let decision = Self::decision(&gathered, inherited.as_ref());
         let steps = self.chains.steps(&gathered.transformations).unwrap_or_else(|| {
             let message = "there are too many transformations".to_owned();
             let hint = "a rule may have 64, a rule set 65,535 different chains of them".to_owned();
@@ -141,8 +141,8 @@ impl Compiler<'_> {
         }
     }
 
-    fn decision(&mut self, gathered: &Gathered, inherited: Option<Disruption>) -> Decision {
-        let disruption = match (&gathered.disruption, &inherited) {
+    fn decision(gathered: &Gathered, inherited: Option<&Disruption>) -> Decision {
+        let disruption = match (&gathered.disruption, inherited) {
             (Disruption::Block, Some(inherited)) => inherited,
             (own, _) => own,
         };
@@ -153,10 +153,8 @@ impl Compiler<'_> {
             Disruption::Deny => Decision::Deny { status: deny },
             Disruption::Drop => Decision::Drop,
             Disruption::Redirect(location) => {
-                let status = match gathered.status {
-                    Some(status @ (301 | 302 | 303 | 307 | 308)) => status,
-                    _ => 302,
-                };
+                let redirects = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
+                let status = gathered.status.filter(redirects).unwrap_or(302);
                 Decision::Redirect { status, location: location.clone() }
             }
         }
@@ -178,7 +176,10 @@ impl Compiler<'_> {
             | Action::Rev(_)
             | Action::Ver(_)
             | Action::Maturity(_)
-            | Action::Accuracy(_) => {}
+            | Action::Accuracy(_)
+            // Where they lead depends on the rule, not on the list.
+            | Action::Skip(_)
+            | Action::SkipAfter(_) => {}
             Action::Allow(scope) => gathered.disruption = Disruption::Allow(*scope),
             Action::Block => gathered.disruption = Disruption::Block,
             Action::Deny => gathered.disruption = Disruption::Deny,
@@ -200,7 +201,7 @@ impl Compiler<'_> {
             Action::AuditLog => gathered.logged.audit = true,
             Action::NoAuditLog => gathered.logged.audit = false,
             Action::Sanitise(what) => gathered.acts.push(Act::Sanitise(what.clone())),
-            Action::SetVar(set) => gathered.acts.extend(self.set_var(at, set)),
+            Action::SetVar(set) => gathered.acts.push(self.set_var(at, set)),
             Action::ExpireVar { collection, name, seconds } => {
                 if let Some(collection) = collection_of(*collection) {
                     let (name, seconds) = (self.text(at, name), self.text(at, seconds));
@@ -229,8 +230,6 @@ impl Compiler<'_> {
                     gathered.acts.push(Act::Control(control));
                 }
             }
-            // Where they lead depends on the rule, not on the list.
-            Action::Skip(_) | Action::SkipAfter(_) => {}
         }
     }
 
@@ -247,7 +246,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn set_var(&mut self, at: &Location, set: &SetVar) -> Option<Act> {
+    fn set_var(&mut self, at: &Location, set: &SetVar) -> Act {
         let value = match &set.change {
             Change::Unset => Assign::Remove,
             Change::Add(text) => Assign::Add(self.text(at, text)),
@@ -257,19 +256,15 @@ impl Compiler<'_> {
                 number.map_or_else(|| Assign::Text(self.text(at, text)), Assign::Number)
             }
         };
-        match collection_of(set.collection) {
-            Some(collection) => {
-                Some(Act::SetKept { collection, name: self.text(at, &set.name), value })
-            }
-            None => {
-                let slot = set.name.literal().and_then(|name| self.slot(at, name));
-                let name = match slot {
-                    Some(slot) => TxName::Slot(slot),
-                    None => TxName::Text(self.text(at, &set.name)),
-                };
-                Some(Act::SetTx { name, value })
-            }
+        if let Some(collection) = collection_of(set.collection) {
+            return Act::SetKept { collection, name: self.text(at, &set.name), value };
         }
+        let slot = set.name.literal().and_then(|name| self.slot(at, name));
+        let name = match slot {
+            Some(slot) => TxName::Slot(slot),
+            None => TxName::Text(self.text(at, &set.name)),
+        };
+        Act::SetTx { name, value }
     }
 
     fn control(

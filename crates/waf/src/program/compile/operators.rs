@@ -25,7 +25,6 @@ impl Compiler<'_> {
             |kind| move |compiler: &mut Self| Test::Text(kind, compiler.text(at, &call.argument));
         match call.name {
             O::UnconditionalMatch => Test::Always,
-            O::NoMatch => Test::Never,
             O::Rx | O::RxGlobal => match literal {
                 Some(source) => match self.pattern(at, source, half) {
                     Some((id, pattern)) if call.name == O::Rx => Test::Pattern(id, pattern),
@@ -73,8 +72,9 @@ impl Compiler<'_> {
             O::VerifyCpf => self.identity(at, literal, half, Identity::Cpf),
             O::VerifySsn => self.identity(at, literal, half, Identity::Ssn),
             O::VerifySvnr => self.identity(at, literal, half, Identity::Svnr),
-            // The reader has refused these.
-            O::FuzzyHash
+            // The reader has refused all of these but the first.
+            O::NoMatch
+            | O::FuzzyHash
             | O::GsbLookup
             | O::IpMatchFromDataset
             | O::PmFromDataset
