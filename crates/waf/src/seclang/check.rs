@@ -1,6 +1,6 @@
 //! What a whole rule set must fulfil: checks over a document that need no compiler.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
 use super::action::Action;
@@ -13,11 +13,17 @@ use super::rule::{Rule, Target, TargetKind, Test};
 use super::suggestion::did_you_mean;
 use crate::variable::Phase;
 
+/// With how many markers a misspelt one is compared.
+const CANDIDATES_MAX: usize = 1_000;
+
 /// Checks the document.
 pub(super) fn check(document: &Document, report: &mut Report) {
     let index = Index::new(document, report);
     let mut defaults: HashMap<Phase, &Location> = HashMap::new();
     for (at, directive) in document.directives.iter().enumerate() {
+        if report.is_full() {
+            break;
+        }
         match &directive.value {
             Directive::Rule(rule) => {
                 known_variables(rule, report);
@@ -58,12 +64,12 @@ struct Index<'d> {
     /// Rules by number.
     rules: Vec<(u64, &'d Rule)>,
     /// The last place of each marker and rule in the document.
-    places: HashMap<Vec<u8>, usize>,
+    places: BTreeMap<Vec<u8>, usize>,
 }
 
 impl<'d> Index<'d> {
     fn new(document: &'d Document, report: &mut Report) -> Self {
-        let mut places = HashMap::new();
+        let mut places = BTreeMap::new();
         let mut seen: HashMap<u64, &Rule> = HashMap::new();
         for (at, directive) in document.directives.iter().enumerate() {
             match &directive.value {
@@ -125,6 +131,7 @@ impl<'d> Index<'d> {
                 None => {
                     let message = format!("there is no marker {}", shown(name));
                     let names = self.places.keys().filter_map(|it| std::str::from_utf8(it).ok());
+                    let names = names.take(CANDIDATES_MAX);
                     let hint = did_you_mean(name, names).unwrap_or_else(|| {
                         format!(
                             "write `SecMarker {}` where rules go on",

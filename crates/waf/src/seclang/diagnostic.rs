@@ -120,6 +120,11 @@ impl Report {
         }
     }
 
+    /// Whether further mistakes will not be listed: looking for them is of no use any more.
+    pub(super) fn is_full(&self) -> bool {
+        self.diagnostics.len() > Self::LISTED_MAX
+    }
+
     /// How many mistakes there are so far: a reader compares, to know whether something was read
     /// without one.
     pub(super) fn errors(&self) -> usize {

@@ -15,10 +15,13 @@ mod files;
 mod location;
 pub mod operator;
 mod read;
+mod reference;
 mod rule;
 pub mod setting;
 mod suggestion;
 mod support;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use action::Action;
@@ -28,6 +31,7 @@ pub use document::{Directive, Document, TargetUpdate};
 pub use files::{Disk, FileError, Files, Memory};
 pub use location::{Located, Location};
 pub use operator::OperatorName;
+pub use reference::reference;
 pub use rule::{Link, OperatorCall, Rule, Selector, Sense, Target, TargetKind, Test};
 pub use setting::Setting;
 pub use support::Support;

@@ -10,7 +10,6 @@ use crate::seclang::action::{
 };
 use crate::seclang::diagnostic::{Code, Diagnostic, Report};
 use crate::seclang::location::{Located, Location};
-use crate::seclang::suggestion::did_you_mean;
 use crate::seclang::support::Support;
 use crate::transformation::Transformation;
 use crate::variable::Phase;
@@ -21,7 +20,7 @@ pub(super) struct ActionList {
     pub(super) id: Option<Located<u64>>,
     pub(super) phase: Option<Located<Phase>>,
     /// Where `chain` stands.
-    pub(super) chain: Option<Location>,
+    pub(super) chain: Option<(Location, Certainty)>,
     /// All other actions in their order.
     pub(super) actions: Vec<Located<Action>>,
     /// Where the first action of each group stands, to tell the place of one that may not be there.
@@ -38,10 +37,22 @@ pub(super) enum Completeness {
     Broken,
 }
 
+/// Whether a list says `chain`, or says something like it in a part that could not be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    Written,
+    Guessed,
+}
+
 impl ActionList {
     /// The actions of this group, with their places, in their order.
     pub(super) fn of_group(&self, group: Group) -> impl Iterator<Item = &(ActionName, Location)> {
         self.groups.iter().filter(move |(name, _)| name.description().group == group)
+    }
+
+    /// Whether there was no action at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
     }
 
     /// Where this action stands first.
@@ -76,7 +87,7 @@ pub(super) fn action_list(list: Snippet<'_>, report: &mut Report) -> ActionList 
 fn read_item(item: &Item<'_>, list: &mut ActionList, report: &mut Report) -> Option<()> {
     let Some(name) = ActionName::named(item.name.bytes()) else {
         let candidates = ActionName::ALL.iter().map(|it| it.name());
-        report.error(unknown("action", item.name, candidates));
+        unknown("action", item.name, candidates, None, report);
         return None;
     };
     let location = item.name.location();
@@ -98,7 +109,7 @@ fn read_item(item: &Item<'_>, list: &mut ActionList, report: &mut Report) -> Opt
     match name {
         ActionName::Id => list.id = Some(value.located(id(value, report)?)),
         ActionName::Phase => list.phase = Some(value.located(phase(value, report)?)),
-        ActionName::Chain => list.chain = Some(location),
+        ActionName::Chain => list.chain = Some((location, Certainty::Written)),
         ActionName::Ctl => {
             let controls = controls(value, report).into_iter();
             let located = |it| Located { location: location.clone(), value: Action::Control(it) };
@@ -156,9 +167,14 @@ fn not_expected(name: ActionName, value: Snippet<'_>) -> Diagnostic {
 fn id(value: Snippet<'_>, report: &mut Report) -> Option<u64> {
     let id = value.trim().number().filter(|&id| id > 0 && i64::try_from(id).is_ok());
     if id.is_none() {
-        let message =
-            format!("`id` takes a number from 1 to {}, found {}", i64::MAX, value.shown());
-        report.error(Diagnostic::new(value.location(), Code::Value, message));
+        let message = format!("`id` takes a positive number, found {}", value.shown());
+        let diagnostic = Diagnostic::new(value.location(), Code::Value, message);
+        let several = value.trim().bytes().iter().any(u8::is_ascii_whitespace);
+        report.error(if several {
+            diagnostic.hint("actions are parted by commas")
+        } else {
+            diagnostic
+        });
     }
     id
 }
@@ -270,10 +286,7 @@ fn transform(value: Snippet<'_>, report: &mut Report) -> Option<Transform> {
     let found = std::str::from_utf8(value.bytes()).ok().and_then(Transformation::named);
     if found.is_none() {
         let names = Transformation::ALL.iter().map(|it| it.name());
-        let message = format!("there is no transformation {}", value.shown());
-        let hint = did_you_mean(value.bytes(), names.chain(["none"]));
-        let diagnostic = Diagnostic::new(value.location(), Code::Unknown, message);
-        report.error(Diagnostic { hint, ..diagnostic });
+        unknown("transformation", value, names.chain(["none"]), None, report);
     }
     found.map(Transform::Apply)
 }

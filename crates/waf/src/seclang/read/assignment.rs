@@ -92,12 +92,15 @@ pub(super) fn set_env(source: Snippet<'_>, report: &mut Report) -> Option<Action
 /// Cuts at the first `=` that is not in a macro.
 fn split_assignment(source: Snippet<'_>) -> Option<(Snippet<'_>, Snippet<'_>)> {
     let bytes = source.bytes();
+    // Behind the last closing brace no macro ends, so none is looked for.
+    let last_brace = memchr::memrchr(b'}', bytes).unwrap_or(0);
     let mut at = 0;
     while at < bytes.len() {
         if bytes[at] == b'=' {
             return Some((source.slice(0..at), source.from(at + 1)));
         }
-        if bytes[at..].starts_with(b"%{")
+        if at < last_brace
+            && bytes[at..].starts_with(b"%{")
             && let Some(end) = memchr::memchr(b'}', &bytes[at..])
         {
             at += end;

@@ -21,7 +21,7 @@ pub(super) fn controls(source: Snippet<'_>, report: &mut Report) -> Vec<Control>
     let (word, value) = (word.trim(), value.trim());
     let Some(name) = ControlName::named(word.bytes()) else {
         let names = ControlName::ALL.iter().map(|it| it.description().name);
-        report.error(unknown("option of `ctl`", word, names));
+        unknown("`ctl` option", word, names, None, report);
         return Vec::new();
     };
     if let Support::Refused(reason) = name.description().support {

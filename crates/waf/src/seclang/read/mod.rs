@@ -39,13 +39,17 @@ use super::support::Support;
 const DEPTH_MAX: usize = 16;
 /// How many files a rule set may have.
 const FILES_MAX: usize = 2_000;
+/// How many bytes its files may have together; the Core Rule Set has fewer than one million.
+const BYTES_MAX: usize = 64 << 20;
+/// How many bytes a directive may have, its continued lines together.
+const DIRECTIVE_BYTES_MAX: usize = 1 << 20;
 /// How many directives a rule set may have; the whole Core Rule Set has fewer than a thousand.
 const DIRECTIVES_MAX: usize = 200_000;
 
 /// Reads a rule set.
 pub(super) fn document(files: &dyn Files, entry: Entry<'_>, report: &mut Report) -> Document {
-    let mut reader =
-        Reader { files, document: Document::default(), open: Vec::new(), chain: None, report };
+    let document = Document::default();
+    let mut reader = Reader { files, document, open: Vec::new(), bytes: 0, chain: None, report };
     match entry {
         Entry::Text { path, text } => reader.file(path, text),
         Entry::File(path) => {
@@ -61,6 +65,8 @@ struct Reader<'r> {
     document: Document,
     /// The files being read, each included by the one before it.
     open: Vec<Arc<str>>,
+    /// How many bytes have been read.
+    bytes: usize,
     chain: Option<OpenChain>,
     report: &'r mut Report,
 }
@@ -91,11 +97,21 @@ impl Reader<'_> {
     fn file(&mut self, path: &str, text: &[u8]) {
         let file: Arc<str> = Arc::from(path);
         self.document.files.push(Arc::clone(&file));
+        self.bytes = self.bytes.saturating_add(text.len());
+        if self.bytes > BYTES_MAX {
+            let at = Location { file, line: 1, column: 1 };
+            let message = format!("a rule set has at most {BYTES_MAX} bytes");
+            self.report.error(Diagnostic::new(at, Code::Limit, message));
+            return;
+        }
         self.open.push(Arc::clone(&file));
         let mut lines = Lines::new(file, text);
         let mut footing = Footing::Firm;
         while let Some(line) = lines.next(self.report.notes_mut()) {
             footing = self.line(line.whole(), footing);
+            if self.report.is_full() {
+                break;
+            }
         }
         // A chain does not reach into another file: nobody could see it.
         self.end_chain();
@@ -103,6 +119,11 @@ impl Reader<'_> {
     }
 
     fn line(&mut self, line: Snippet<'_>, footing: Footing) -> Footing {
+        if line.len() > DIRECTIVE_BYTES_MAX {
+            let message = format!("a directive has at most {DIRECTIVE_BYTES_MAX} bytes");
+            self.report.error(Diagnostic::new(line.location(), Code::Limit, message));
+            return Footing::Lost;
+        }
         let (word, rest) = line.split_at(directive_len(line.bytes()));
         let name = DirectiveName::named(word.bytes());
         if name.is_none() && matches!(footing, Footing::Lost) && !looks_like_a_directive(word) {
@@ -111,16 +132,14 @@ impl Reader<'_> {
         let errors = self.report.errors();
         let result = match name {
             Some(name) => self.supported(name, word, rest),
-            None => not_a_directive(line, word),
+            None => not_a_directive(line, word, self.report),
         };
         if let Err(diagnostic) = result {
-            let lost = diagnostic.code == Code::Syntax || name.is_none();
             self.report.error(diagnostic);
-            if lost {
-                return Footing::Lost;
-            }
         }
-        if self.report.errors() > errors { Footing::Lost } else { Footing::Firm }
+        // A word that is no directive's name stands alone; all other mistakes may have a tail.
+        let alone = name.is_none() && word.bytes()[0].is_ascii_alphabetic();
+        if self.report.errors() > errors && !alone { Footing::Lost } else { Footing::Firm }
     }
 
     fn supported(
@@ -150,7 +169,7 @@ impl Reader<'_> {
                 let message = format!("`{}` is not supported", name.name());
                 Err(Diagnostic::new(location, Code::Unsupported, message).hint(reason))
             }
-            Support::OffOnly(reason) => off_only(name, location, &mut words, reason),
+            Support::OffOnly(reason) => off_only(name, &location, &mut words, reason),
         }
     }
 
@@ -169,11 +188,11 @@ impl Reader<'_> {
                 return self.include(name, &location, words);
             }
             DirectiveName::Marker => {
-                let word = only_word(name, location, words)?;
+                let word = only_word(name, &location, words)?;
                 Directive::Marker(word.text().bytes().into())
             }
             DirectiveName::ComponentSignature => {
-                let word = only_word(name, location, words)?;
+                let word = only_word(name, &location, words)?;
                 Directive::ComponentSignature(word.text().bytes().into())
             }
             DirectiveName::DefaultAction => rule::default_action(location, words, self.report)?,
@@ -181,34 +200,36 @@ impl Reader<'_> {
                 rule::update_action(location, words, self.report)?
             }
             DirectiveName::RuleRemoveById => {
-                let rest = words.rest();
-                let mut ids = Vec::new();
+                let mut ids = id_ranges(&word(name, &location, words)?)?;
                 while let Some(word) = words.next()? {
                     ids.extend(id_ranges(&word)?);
-                }
-                if ids.is_empty() {
-                    let message = "`SecRuleRemoveById` takes rules' numbers or ranges of them";
-                    return Err(missing(rest.location(), message));
                 }
                 Directive::RemoveById(ids)
             }
             DirectiveName::RuleRemoveByTag => {
-                Directive::RemoveByTag(only_word(name, location, words)?.text().bytes().into())
+                Directive::RemoveByTag(only_word(name, &location, words)?.text().bytes().into())
             }
             DirectiveName::RuleRemoveByMsg => {
-                Directive::RemoveByMsg(only_word(name, location, words)?.text().bytes().into())
+                Directive::RemoveByMsg(only_word(name, &location, words)?.text().bytes().into())
             }
             DirectiveName::RuleUpdateTargetById => {
-                let (rules, targets) = self.target_update(name, location, words)?;
-                Directive::UpdateTargetById { ids: id_ranges(&rules)?, targets }
+                let mut ids = id_ranges(&word(name, &location, words)?)?;
+                // Coraza takes several numbers and ranges, as `SecRuleRemoveById` does.
+                while words.rest().bytes().first().is_some_and(u8::is_ascii_digit) {
+                    ids.extend(id_ranges(&word(name, &location, words)?)?);
+                }
+                let targets = self.target_update(name, &location, words)?;
+                Directive::UpdateTargetById { ids, targets }
             }
             DirectiveName::RuleUpdateTargetByTag => {
-                let (tag, targets) = self.target_update(name, location, words)?;
-                Directive::UpdateTargetByTag { tag: tag.text().bytes().into(), targets }
+                let tag = word(name, &location, words)?.text().bytes().into();
+                let targets = self.target_update(name, &location, words)?;
+                Directive::UpdateTargetByTag { tag, targets }
             }
             DirectiveName::RuleUpdateTargetByMsg => {
-                let (msg, targets) = self.target_update(name, location, words)?;
-                Directive::UpdateTargetByMsg { msg: msg.text().bytes().into(), targets }
+                let msg = word(name, &location, words)?.text().bytes().into();
+                let targets = self.target_update(name, &location, words)?;
+                Directive::UpdateTargetByMsg { msg, targets }
             }
             _ => match setting::setting(name, location, words, self.report)? {
                 Some(setting) => Directive::Setting(setting),
@@ -264,17 +285,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `RULES TARGETS [REPLACED]`.
+    /// Reads `TARGETS [REPLACED]`.
     fn target_update(
         &mut self,
         name: DirectiveName,
-        location: Location,
+        location: &Location,
         words: &mut Words<'_>,
-    ) -> Result<(Word, TargetUpdate), Diagnostic> {
-        let (Some(rules), Some(list)) = (words.next()?, words.next()?) else {
-            let (name, syntax) = (name.name(), name.description().syntax);
-            return Err(missing(location, &format!("`{name}` takes `{syntax}`")));
-        };
+    ) -> Result<TargetUpdate, Diagnostic> {
+        let list = word(name, location, words)?;
         let replaced = words.next()?;
         end(name.name(), words)?;
         let targets = targets(list.text(), self.report);
@@ -287,7 +305,7 @@ impl Reader<'_> {
             }
             replaced.pop()
         });
-        Ok((rules, TargetUpdate { targets, replaced }))
+        Ok(TargetUpdate { targets, replaced })
     }
 
     fn include(
@@ -296,7 +314,7 @@ impl Reader<'_> {
         location: &Location,
         words: &mut Words<'_>,
     ) -> Result<(), Diagnostic> {
-        let word = only_word(name, location.clone(), words)?;
+        let word = only_word(name, location, words)?;
         let written = word.text();
         let path = std::str::from_utf8(written.bytes()).map_err(|_| {
             let message = format!("the path {} is not UTF-8", written.shown());
@@ -362,7 +380,11 @@ fn looks_like_a_directive(word: Snippet<'_>) -> bool {
     begins(b"Sec") || begins(b"Include") || begins(b"<")
 }
 
-fn not_a_directive(line: Snippet<'_>, word: Snippet<'_>) -> Result<(), Diagnostic> {
+fn not_a_directive(
+    line: Snippet<'_>,
+    word: Snippet<'_>,
+    report: &mut Report,
+) -> Result<(), Diagnostic> {
     match word.bytes() {
         // What a section begins with has been reported.
         [b'<', b'/', ..] => Ok(()),
@@ -378,19 +400,17 @@ fn not_a_directive(line: Snippet<'_>, word: Snippet<'_>) -> Result<(), Diagnosti
                 .hint("a directive goes on here only if the line above ends in a backslash"))
         }
         _ => {
-            let diagnostic =
-                unknown("directive", word, DirectiveName::ALL.iter().map(|it| it.name()));
-            let hint = diagnostic.hint.clone().unwrap_or_else(|| {
-                "rule files hold SecLang's directives only, none of the web server's".to_owned()
-            });
-            Err(diagnostic.hint(hint))
+            let names = DirectiveName::ALL.iter().map(|it| it.name());
+            let otherwise = "rule files hold SecLang's directives only, none of the web server's";
+            unknown("directive", word, names, Some(otherwise), report);
+            Ok(())
         }
     }
 }
 
 fn off_only(
     name: DirectiveName,
-    location: Location,
+    location: &Location,
     words: &mut Words<'_>,
     reason: &str,
 ) -> Result<(), Diagnostic> {
@@ -403,15 +423,27 @@ fn off_only(
     Err(Diagnostic::new(word.text().location(), Code::Unsupported, message).hint(reason))
 }
 
-fn only_word(
+/// The next word of a directive, which must be there.
+fn word(
     name: DirectiveName,
-    location: Location,
+    location: &Location,
     words: &mut Words<'_>,
 ) -> Result<Word, Diagnostic> {
-    let (name, syntax) = (name.name(), name.description().syntax);
     let word = words.next()?.filter(|word| !word.text().is_empty());
-    let word = word.ok_or_else(|| missing(location, &format!("`{name}` takes `{syntax}`")))?;
-    end(name, words)?;
+    word.ok_or_else(|| {
+        let message = format!("`{}` takes `{}`", name.name(), name.description().syntax);
+        missing(location.clone(), &message)
+    })
+}
+
+/// The word of a directive that takes one.
+fn only_word(
+    name: DirectiveName,
+    location: &Location,
+    words: &mut Words<'_>,
+) -> Result<Word, Diagnostic> {
+    let word = word(name, location, words)?;
+    end(name.name(), words)?;
     Ok(word)
 }
 

@@ -32,12 +32,8 @@ pub(super) fn operator(source: Snippet<'_>, report: &mut Report) -> Option<Opera
 fn name(word: Snippet<'_>, report: &mut Report) -> Option<OperatorName> {
     let Some(name) = OperatorName::named(word.bytes()) else {
         let candidates = OperatorName::ALL.iter().map(|it| it.name());
-        let diagnostic = unknown("operator", word, candidates);
-        let hint = diagnostic
-            .hint
-            .clone()
-            .unwrap_or_else(|| "a pattern that begins with `@` is written behind `@rx`".to_owned());
-        report.error(diagnostic.hint(hint));
+        let otherwise = "a pattern that begins with `@` is written behind `@rx`";
+        unknown("operator", word, candidates, Some(otherwise), report);
         return None;
     };
     if let Support::Refused(reason) = name.description().support {

@@ -1,6 +1,6 @@
 //! `SecRule`, `SecAction` and `SecDefaultAction`, and how chains grow.
 
-use super::action::{ActionList, Completeness, action_list};
+use super::action::{ActionList, Certainty, Completeness, action_list};
 use super::operator::operator;
 use super::passage::Snippet;
 use super::target::targets;
@@ -20,15 +20,16 @@ pub(super) struct OpenChain {
     rule: Rule,
     /// Where the last `chain` stands.
     chain: Location,
+    certainty: Certainty,
 }
 
 impl OpenChain {
     /// Stands for a chain whose beginning could not be read, so that what follows is not taken for a
     /// rule of its own.
     pub(super) fn lost(chain: Location) -> Self {
-        let rule =
-            Rule { location: chain.clone(), id: 0, phase: Phase::RequestBody, links: Vec::new() };
-        Self { rule, chain }
+        let (location, links) = (chain.clone(), Vec::new());
+        let rule = Rule { location, id: 0, phase: Phase::RequestBody, links };
+        Self { rule, chain, certainty: Certainty::Guessed }
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) fn action(
 fn chainable(actions: &Word, report: &mut Report) -> ActionList {
     let mut list = action_list(actions.text(), report);
     if list.completeness == Completeness::Broken && may_chain(actions.text()) {
-        list.chain.get_or_insert_with(|| actions.text().location());
+        list.chain.get_or_insert_with(|| (actions.text().location(), Certainty::Guessed));
     }
     list
 }
@@ -100,10 +101,13 @@ pub(super) fn may_chain(text: Snippet<'_>) -> bool {
 
 /// Adds the directive to the chain, if one is open; else it starts a rule.
 pub(super) fn join(parts: Parts, open: Option<OpenChain>, report: &mut Report) -> Read {
-    let chain = parts.list.chain.clone();
+    let next = parts.list.chain.clone();
+    // What was guessed is taken back where the rule has a number of its own.
+    let is_start = parts.list.id.is_some();
+    let open = open.filter(|open| open.certainty == Certainty::Written || !is_start);
     let rule = match open {
         None => start(parts, report),
-        Some(OpenChain { mut rule, chain }) => {
+        Some(OpenChain { mut rule, chain, .. }) => {
             if rule.links.len() < LINKS_MAX {
                 rule.links.push(link(parts, rule.phase, report));
             } else {
@@ -113,8 +117,8 @@ pub(super) fn join(parts: Parts, open: Option<OpenChain>, report: &mut Report) -
             rule
         }
     };
-    match chain {
-        Some(chain) => Read::Open(OpenChain { rule, chain }),
+    match next {
+        Some((chain, certainty)) => Read::Open(OpenChain { rule, chain, certainty }),
         None => Read::Complete(rule),
     }
 }
@@ -123,9 +127,11 @@ fn start(parts: Parts, report: &mut Report) -> Rule {
     let Parts { location, test, list } = parts;
     if list.id.is_none() && list.completeness == Completeness::Whole {
         let diagnostic = Diagnostic::new(location.clone(), Code::Value, "the rule has no `id`");
-        report.error(diagnostic.hint(
-            "every rule has a number of its own, as in `id:10001`; those below 100000 are yours",
-        ));
+        report.error(diagnostic.hint(if list.is_empty() {
+            "if its actions stand in the next line, this one must end in a backslash"
+        } else {
+            "every rule has a number of its own, as in `id:10001`; those below 100000 are yours"
+        }));
     }
     let mut disruptive = list.of_group(Group::Disruptive);
     if let (Some((first, _)), Some((last, location))) = (disruptive.next(), disruptive.last()) {
@@ -146,8 +152,8 @@ fn link(parts: Parts, phase: Phase, report: &mut Report) -> Link {
     let Parts { location, test, list } = parts;
     let starter = "the first rule of the chain";
     if let Some(id) = &list.id {
-        let message = format!("a chained rule has no `id` of its own: {starter} has it");
-        report.error(Diagnostic::new(id.location.clone(), Code::Conflict, message));
+        let message = format!("a chained rule needs no `id`: that of {starter} counts");
+        report.note(id.location.clone(), message);
     }
     if let Some(other) = list.phase.as_ref().filter(|other| other.value != phase) {
         let message = format!("a chained rule runs in the phase of {starter}, which is {phase}");
@@ -168,9 +174,11 @@ fn link(parts: Parts, phase: Phase, report: &mut Report) -> Link {
 
 /// Ends a chain at something that is no rule.
 pub(super) fn broken_chain(open: OpenChain, report: &mut Report) -> Rule {
-    let message = "the chain is not ended: no rule follows this one";
-    let diagnostic = Diagnostic::new(open.chain, Code::Conflict, message);
-    report.error(diagnostic.hint("the last rule of a chain has no `chain` action"));
+    if open.certainty == Certainty::Written {
+        let message = "the chain is not ended: no rule follows this one";
+        let diagnostic = Diagnostic::new(open.chain, Code::Conflict, message);
+        report.error(diagnostic.hint("the last rule of a chain has no `chain` action"));
+    }
     open.rule
 }
 
@@ -205,7 +213,8 @@ pub(super) fn default_action(
             let diagnostic = Diagnostic::new(location.clone(), Code::Value, message);
             report.error(diagnostic.hint("add `phase:1`, `phase:2`, ..."));
         }
-        if list.of_group(Group::Disruptive).next().is_none() {
+        // `block` does what the default says, so it cannot be the default.
+        if list.of_group(Group::Disruptive).all(|(name, _)| *name == ActionName::Block) {
             let message = "`SecDefaultAction` names no disruptive action";
             let diagnostic = Diagnostic::new(location, Code::Value, message);
             report.error(diagnostic.hint("add `pass` or `deny`; rules that say `block` do it"));

@@ -46,7 +46,11 @@ pub(super) fn setting(
 fn syntax(name: DirectiveName) -> String {
     let syntax = name.description().syntax;
     if syntax.contains('|') {
-        let words: Vec<_> = syntax.split('|').map(|word| format!("`{word}`")).collect();
+        let shown = |word: &str| match word {
+            "OCTAL" => "permissions in octal".to_owned(),
+            word => format!("`{word}`"),
+        };
+        let words: Vec<_> = syntax.split('|').map(shown).collect();
         let (last, others) = words.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
         return format!("{} or {last}", others.join(", "));
     }

@@ -7,12 +7,18 @@ use crate::seclang::location::Location;
 use crate::seclang::rule::{Selector, Target, TargetKind};
 use crate::variable::{Shape, Variable};
 
+/// How many targets a list may have.
+const TARGETS_MAX: usize = 4_096;
+/// How long the pattern of a selector may be.
+const PATTERN_BYTES_MAX: usize = 8_192;
+
 /// Reads a list of targets, parted by bars. A comma parts them too if a target follows it, as
 /// `SecRuleUpdateTargetById` is often written; otherwise it belongs to a name. Targets with mistakes
 /// are left out.
 pub(super) fn targets(list: Snippet<'_>, report: &mut Report) -> Vec<Target> {
     let mut targets = Vec::new();
     let mut rest = list.trim();
+    let mut read = 0;
     loop {
         match target(&mut rest, report) {
             Ok(target) => targets.extend(target),
@@ -31,6 +37,12 @@ pub(super) fn targets(list: Snippet<'_>, report: &mut Report) -> Vec<Target> {
             break;
         }
         rest = rest.from(1).trim_start();
+        read += 1;
+        if read >= TARGETS_MAX {
+            let message = format!("a list has at most {TARGETS_MAX} targets");
+            report.error(Diagnostic::new(rest.location(), Code::Limit, message));
+            break;
+        }
     }
     targets
 }
@@ -53,7 +65,10 @@ fn target(rest: &mut Snippet<'_>, report: &mut Report) -> Result<Option<Target>,
     }
     let variable = variable(name, report);
     *rest = behind;
-    let Some(behind) = behind.strip_prefix(b':') else {
+    // ModSecurity 3 takes a dot too where values are named as `setvar` names them.
+    let is_set = variable.is_some_and(|it| it == Variable::Tx || it.shape() == Shape::Kept);
+    let dotted = behind.strip_prefix(b'.').filter(|_| is_set);
+    let Some(behind) = behind.strip_prefix(b':').or(dotted) else {
         return Ok(variable.map(|variable| {
             let selector = Selector::All;
             Target { location, kind, variable, selector }
@@ -134,15 +149,16 @@ fn unclosed(location: Location) -> Diagnostic {
 /// Where the pattern ends: at the first slash without a backslash before it behind which the target
 /// ends. Slashes within the pattern need no backslash.
 fn closing_slash(bytes: &[u8]) -> Option<usize> {
+    let searched = &bytes[..bytes.len().min(PATTERN_BYTES_MAX)];
     let mut from = 0;
-    while let Some(found) = memchr::memchr2(b'/', b'\\', &bytes[from..]) {
+    while let Some(found) = memchr::memchr2(b'/', b'\\', &searched[from..]) {
         let at = from + found;
         let behind = bytes[at + 1..].trim_ascii_start();
         if bytes[at] == b'/' && matches!(behind, [] | [b'|' | b',', ..]) {
             return Some(at);
         }
         let step = if bytes[at] == b'\\' { 2 } else { 1 };
-        from = (at + step).min(bytes.len());
+        from = (at + step).min(searched.len());
     }
     None
 }
@@ -235,6 +251,7 @@ mod tests {
         check("!ARGS:a, ARGS_NAMES", &["!ARGS Name(a)", "ARGS_NAMES All"], &[]);
         check("ARGS:a b|TX:c", &["ARGS Name(a b)", "TX Name(c)"], &[]);
         check("ARGS:json.a[0][b]", &["ARGS Name(json.a[0][b])"], &[]);
+        check("TX.a|ip.b", &["TX Name(a)", "IP Name(b)"], &[]);
     }
 
     #[test]

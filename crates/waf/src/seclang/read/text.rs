@@ -123,27 +123,33 @@ pub(super) fn name_len(bytes: &[u8]) -> usize {
 /// The variable of this name.
 pub(super) fn variable(name: Snippet<'_>, report: &mut Report) -> Option<Variable> {
     let found = Variable::named(name.bytes());
-    if found.is_none() {
-        report.error(match Foreign::named(name.bytes()) {
-            Some(foreign) => {
-                let message = format!("the variable `{}` is not supported", foreign.name);
-                Diagnostic::new(name.location(), Code::Unsupported, message).hint(foreign.reason)
-            }
-            None => unknown("variable", name, Variable::ALL.iter().map(|it| it.name())),
-        });
+    if found.is_some() {
+        return found;
     }
-    found
+    if let Some(foreign) = Foreign::named(name.bytes()) {
+        let message = format!("the variable `{}` is not supported", foreign.name);
+        let diagnostic = Diagnostic::new(name.location(), Code::Unsupported, message);
+        report.error(diagnostic.hint(foreign.reason));
+    } else {
+        unknown("variable", name, Variable::ALL.iter().map(|it| it.name()), None, report);
+    }
+    None
 }
 
-/// The diagnostic for a name that no table has.
+/// Reports a name that no table has, with what was probably meant, or else with this hint.
 pub(super) fn unknown<'c>(
     kind: &str,
     name: Snippet<'_>,
     candidates: impl IntoIterator<Item = &'c str>,
-) -> Diagnostic {
+    otherwise: Option<&str>,
+    report: &mut Report,
+) {
+    if report.is_full() {
+        return;
+    }
     let message = format!("there is no {kind} {}", name.shown());
-    let hint = did_you_mean(name.bytes(), candidates);
-    Diagnostic { hint, ..Diagnostic::new(name.location(), Code::Unknown, message) }
+    let hint = did_you_mean(name.bytes(), candidates).or_else(|| otherwise.map(str::to_owned));
+    report.error(Diagnostic { hint, ..Diagnostic::new(name.location(), Code::Unknown, message) });
 }
 
 #[cfg(test)]
