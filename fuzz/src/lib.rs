@@ -1,5 +1,7 @@
 //! What the targets share: inputs in pieces, and parsers so plain that they can serve as oracles.
 
+pub mod body;
+
 use tidegate_http::Headers;
 
 /// Cuts an input into pieces whose lengths depend on the input alone, so that a finding replays.

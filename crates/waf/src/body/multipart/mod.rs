@@ -276,13 +276,13 @@ impl Multipart {
         self.searched = 0;
         let whole = &bytes[..end];
         let line = whole.strip_suffix(b"\r").unwrap_or(whole);
+        if line.len() > line_bytes_max {
+            return Err(Fault::HeaderLength.into());
+        }
         if line.len() < whole.len() {
             self.flags.crlf_line = true;
         } else {
             self.flags.lf_line = true;
-        }
-        if line.len() > line_bytes_max {
-            return Err(Fault::HeaderLength.into());
         }
         self.spend(end + 1)?;
         if line.is_empty() {
