@@ -11,6 +11,7 @@ pub mod context;
 pub mod inspection;
 pub mod libinjection;
 pub mod operator;
+mod outside;
 pub mod pattern;
 pub mod program;
 pub mod seclang;
@@ -18,4 +19,5 @@ mod sources;
 pub mod transformation;
 pub mod variable;
 
+pub use outside::Outside;
 pub use sources::{Builtin, CoreRuleSet, Sources};

@@ -1,12 +1,15 @@
 //! One test asked of one content, and what a match of it captures.
 
 use std::ops::Range;
+use std::path::Path;
 
 use super::contents::ContentId;
 use super::evaluate::{Answer, Evaluation, Run};
 use super::values::TxValue;
 use crate::libinjection;
+use crate::operator::dns_list::BlockList;
 use crate::operator::identity::Identity;
+use crate::operator::inspect_file::{self, Opinion};
 use crate::operator::{encoding, number};
 use crate::pattern::{Match, Pattern, PatternId};
 use crate::program::{Test, TxSlot};
@@ -73,6 +76,8 @@ impl Run<'_> {
             Test::ByteRange(range) => {
                 range.find(self.state.contents.bytes(content)).is_some().into()
             }
+            Test::BlockList(list) => self.is_listed(list, content),
+            Test::InspectFile(inspector) => self.is_rejected(inspector, content),
             Test::UrlEncoding => {
                 encoding::find_url_flaw(self.state.contents.bytes(content)).is_some().into()
             }
@@ -89,6 +94,22 @@ impl Run<'_> {
         let found =
             pattern.is_match(&mut self.worker.caches, id, self.state.contents.bytes(content));
         self.judge(found)
+    }
+
+    fn is_listed(&self, list: &BlockList, content: ContentId) -> Answer {
+        let key = self.program.settings.http_bl_key.as_deref();
+        let (Some(outside), Ok(name)) =
+            (self.outside, list.query(self.state.contents.bytes(content), key))
+        else {
+            return Answer::No;
+        };
+        outside.addresses(&name).into_iter().any(|address| list.interpret(address).matches()).into()
+    }
+
+    fn is_rejected(&self, inspector: &inspect_file::Inspector, content: ContentId) -> Answer {
+        let path = std::str::from_utf8(self.state.contents.bytes(content));
+        let (Some(outside), Ok(path)) = (self.outside, path) else { return Answer::No };
+        matches!(outside.judge(inspector, Path::new(path)), Opinion::Rejected(_)).into()
     }
 
     fn judge(&mut self, found: Match) -> Answer {

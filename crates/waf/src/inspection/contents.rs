@@ -6,8 +6,8 @@
 //! it. A chain that changes nothing gives the same number back, which makes all chains share the work
 //! on plain values.
 
-use hashbrown::HashTable;
-use std::hash::{BuildHasher, RandomState};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
 
 use crate::pattern::{CandidateSet, Prefilter, Scratch};
 use crate::transformation::{Outcome, Transformation};
@@ -63,7 +63,7 @@ pub(crate) struct Contents {
     /// Content `n` ends where this says and begins where `n - 1` ended.
     ends: Vec<u32>,
     index: HashTable<u32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     /// `columns[chain - 1][content]`: what the chain makes of the content.
     columns: Vec<Vec<u32>>,
     rows: [CandidateRows; 2],
@@ -87,7 +87,7 @@ impl Contents {
             bytes: Vec::new(),
             ends: Vec::new(),
             index: HashTable::new(),
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             columns: Vec::new(),
             rows: <[CandidateRows; 2]>::default(),
             transformed: Vec::new(),

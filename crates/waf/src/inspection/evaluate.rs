@@ -10,6 +10,7 @@ use super::state::{Inspector, State};
 use super::values::Found;
 use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 use super::{Half, KeptKeys, Moment};
+use crate::Outside;
 use crate::program::{
     Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Rule, SetId, Targets, Test,
 };
@@ -34,6 +35,7 @@ pub(super) struct Run<'a> {
     pub(super) state: &'a mut State,
     pub(super) worker: &'a mut Inspector,
     pub(super) kept: &'a mut KeptKeys,
+    pub(super) outside: Option<&'a dyn Outside>,
     pub(super) moment: Moment,
     pub(super) half: Half,
     pub(super) phase: Phase,

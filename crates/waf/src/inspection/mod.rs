@@ -33,6 +33,7 @@ pub(crate) use contents::{ChainId, ChainLink, Half};
 use kept::KeptKeys;
 pub(crate) use kept::collection_of;
 
+use crate::Outside;
 use crate::context::Context;
 use crate::program::{Policy, Program};
 use crate::seclang::action::Allowance;
@@ -48,6 +49,7 @@ pub struct Inspection {
     state: Box<State>,
     kept: KeptKeys,
     evaluation: Evaluation,
+    outside: Option<Arc<dyn Outside>>,
     allowed: Option<Allowance>,
     content_type: Vec<u8>,
     arguments_bytes: u64,
@@ -81,6 +83,7 @@ impl Inspection {
             state,
             kept: KeptKeys::new(context),
             evaluation: Evaluation::Prefiltered,
+            outside: None,
             allowed: None,
             content_type: Vec::new(),
             arguments_bytes: 0,
@@ -93,6 +96,11 @@ impl Inspection {
     /// Chooses how patterns are searched for; verdicts do not depend on it.
     pub fn set_evaluation(&mut self, evaluation: Evaluation) {
         self.evaluation = evaluation;
+    }
+
+    /// Lets rules ask beyond the transaction. Without it, what only outside knows does not match.
+    pub fn set_outside(&mut self, outside: Arc<dyn Outside>) {
+        self.outside = Some(outside);
     }
 
     /// What is done about matches; rules may have changed it (`ctl:ruleEngine`).
@@ -122,6 +130,7 @@ impl Inspection {
             state: &mut self.state,
             worker: inspector,
             kept: &mut self.kept,
+            outside: self.outside.as_deref(),
             moment,
             half: Half::of(phase),
             phase,

@@ -61,6 +61,14 @@ impl Program {
         &self.settings
     }
 
+    /// Whether rules of this phase ask [`Outside`](crate::Outside), so that it should run where
+    /// waiting holds nobody up.
+    pub fn waits(&self, phase: Phase) -> bool {
+        let waits =
+            |rule: &Rule| rule.test.waits() || rule.links.iter().any(|link| link.test.waits());
+        self.phase(phase).iter().any(waits)
+    }
+
     pub(crate) fn phase(&self, phase: Phase) -> &[Rule] {
         &self.phases[phase.index()]
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::Text;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
+use crate::operator::dns_list::BlockList;
 use crate::operator::identity::Identity;
+use crate::operator::inspect_file;
 use crate::operator::number::Comparison;
 use crate::operator::phrases::Phrases;
 use crate::operator::text::Relation;
@@ -40,11 +42,18 @@ pub(crate) enum Test {
     Addresses(Addresses),
     ByteRange(ByteRange),
     UrlEncoding,
+    BlockList(BlockList),
+    InspectFile(inspect_file::Inspector),
     Utf8Encoding,
     Identity(Identity, PatternId, Arc<Pattern>),
 }
 
 impl Test {
+    /// Whether the answer comes from outside, and so may take long.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self, Test::BlockList(_) | Test::InspectFile(_))
+    }
+
     /// The number under which the prefilter knows what this test needs, if it does.
     pub(crate) fn prefiltered(&self) -> Option<PatternId> {
         match self {

@@ -7,7 +7,9 @@ use crate::inspection::Half;
 use crate::operator::Fault as OperatorFault;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
+use crate::operator::dns_list::BlockList;
 use crate::operator::identity::Identity;
+use crate::operator::inspect_file;
 use crate::operator::number::{self, Comparison};
 use crate::operator::phrases::Phrases;
 use crate::operator::text::Relation;
@@ -84,7 +86,15 @@ impl Compiler<'_> {
             | O::ValidateHash
             | O::ValidateNid
             | O::ValidateSchema => Test::Never,
-            O::GeoLookup | O::InspectFile | O::Rbl => {
+            O::Rbl => {
+                let parsed = BlockList::parse(literal.unwrap_or_default());
+                self.parsed(at, parsed, Test::BlockList)
+            }
+            O::InspectFile => {
+                let parsed = inspect_file::Inspector::parse(literal.unwrap_or_default());
+                self.parsed(at, parsed, Test::InspectFile)
+            }
+            O::GeoLookup => {
                 let message = format!("`@{}` is not evaluated yet", call.name.name());
                 self.refuse(at, Code::Unsupported, message, None);
                 Test::Never
