@@ -33,6 +33,9 @@ impl Run<'_> {
                 return Answer::No;
             }
         }
+        if test.reads() {
+            self.state.contents.count(content);
+        }
         match test {
             Test::Always => Answer::Yes,
             Test::Never => Answer::No,

@@ -55,6 +55,16 @@ impl Half {
     }
 }
 
+/// Work done, in bytes gone through: what an inspection costs without asking a clock. A megabyte is
+/// about a millisecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Work(pub u64);
+
+impl Work {
+    /// As much as there is.
+    pub const UNBOUNDED: Work = Work(u64::MAX);
+}
+
 const UNKNOWN: u32 = u32::MAX;
 
 /// The contents of one transaction. Emptied and used again for the next one.
@@ -69,6 +79,7 @@ pub(crate) struct Contents {
     rows: [CandidateRows; 2],
     transformed: Vec<u8>,
     scratch: Scratch,
+    work: Work,
     full: bool,
 }
 
@@ -92,6 +103,7 @@ impl Contents {
             rows: <[CandidateRows; 2]>::default(),
             transformed: Vec::new(),
             scratch: Scratch::default(),
+            work: Work(0),
             full: false,
         };
         contents.clear();
@@ -115,9 +127,20 @@ impl Contents {
             rows.sets.truncate(KEPT_CONTENTS);
         }
         self.full = false;
+        self.work = Work(0);
         self.ends.push(0);
         let hash = self.hasher.hash_one(b"".as_slice());
         self.index.insert_unique(hash, 0, |_| hash);
+    }
+
+    /// What has been done for this transaction so far.
+    pub(crate) fn work(&self) -> Work {
+        self.work
+    }
+
+    /// Counts a content as gone through once more.
+    pub(crate) fn count(&mut self, content: ContentId) {
+        self.work.0 += WORK_AT_LEAST + self.bytes(content).len() as u64;
     }
 
     /// Some content did not fit into the bytes a transaction may take.
@@ -183,6 +206,7 @@ impl Contents {
         // Chains are short (the compiler bounds them), so the depth is too.
         let link = links[column];
         let before = self.transform(links, link.before, content);
+        self.count(before);
         let mut transformed = std::mem::take(&mut self.transformed);
         let after = match link.last.apply(self.bytes(before), &mut transformed) {
             Outcome::Unchanged => before,
@@ -216,6 +240,7 @@ impl Contents {
             0 => 0,
             n => self.ends[n as usize - 1] as usize,
         };
+        self.count(content);
         let bytes = &self.bytes[start..self.ends[content.index()] as usize];
         let rows = &mut self.rows[half as usize];
         if rows.of_content.len() <= content.index() {
@@ -234,6 +259,9 @@ impl Contents {
         set
     }
 }
+
+/// How much work going through a content is, however short it is.
+const WORK_AT_LEAST: u64 = 64;
 
 /// All contents of one transaction together. A body is bounded long before (`SecRequestBodyLimit`,
 /// `SecRequestBodyNoFilesLimit`); this bounds what transformations make of it.

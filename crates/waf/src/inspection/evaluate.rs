@@ -5,7 +5,7 @@
 //! distinct content is asked once, and only if one of them matches are the values gone through, in
 //! the order of the rule's targets, to do what the rule does for each match.
 
-use super::contents::{ChainId, ContentId};
+use super::contents::{ChainId, ContentId, Work};
 use super::state::{Inspector, State};
 use super::values::Found;
 use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
@@ -51,6 +51,8 @@ pub(super) enum Ended {
     Passed,
     /// A rule ended the transaction.
     Decided(Verdict),
+    /// There is more work than was allowed for; the rule at `next` comes next.
+    Paused { next: usize },
     /// A rule allowed it.
     Allowed(Allowance),
 }
@@ -73,12 +75,14 @@ impl Answer {
 }
 
 impl<'a> Run<'a> {
-    /// Runs the phase's rules.
-    pub(super) fn phase(&mut self) -> Ended {
+    /// Runs the phase's rules from the one at `next` on, until the work done exceeds `until`.
+    pub(super) fn phase(&mut self, mut next: usize, until: Work) -> Ended {
         let program: &'a Program = self.program;
         let rules = program.phase(self.phase);
-        let mut next = 0;
         while let Some(rule) = rules.get(next) {
+            if self.state.contents.work() > until {
+                return Ended::Paused { next };
+            }
             next += 1;
             if self.state.mode == Mode::Off {
                 break;

@@ -23,6 +23,7 @@ mod verdict;
 use std::sync::Arc;
 
 pub use clock::Moment;
+pub use contents::Work;
 pub use evaluate::Evaluation;
 pub use message::{Connection, Fields, RequestHead, ResponseHead};
 pub use response_body::Extent;
@@ -51,11 +52,21 @@ pub struct Inspection {
     evaluation: Evaluation,
     outside: Option<Arc<dyn Outside>>,
     allowed: Option<Allowance>,
+    paused: Option<(Phase, usize)>,
     content_type: Vec<u8>,
     arguments_bytes: u64,
     request_body: Option<request_body::RequestBody>,
     response_body: Vec<u8>,
     response_extent: Extent,
+}
+
+/// How far a run came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The phase is over.
+    Done(Verdict),
+    /// The work allowed for is done, and there is more.
+    Paused,
 }
 
 /// Whether a policy's opening actions were done.
@@ -85,6 +96,7 @@ impl Inspection {
             evaluation: Evaluation::Prefiltered,
             outside: None,
             allowed: None,
+            paused: None,
             content_type: Vec::new(),
             arguments_bytes: 0,
             request_body: None,
@@ -116,10 +128,30 @@ impl Inspection {
     /// Runs the rules of a phase. Phases are run once each, in their order; those whose message never
     /// came may be left out.
     pub fn run(&mut self, phase: Phase, moment: Moment, inspector: &mut Inspector) -> Verdict {
+        match self.run_within(Work::UNBOUNDED, phase, moment, inspector) {
+            Step::Done(verdict) => verdict,
+            Step::Paused => unreachable!("there is no bound to the work"),
+        }
+    }
+
+    /// As [`run`](Self::run), but stops between two rules when it has done more than this work. Called
+    /// again for the same phase, it goes on where it stopped, on this thread or on another.
+    pub fn run_within(
+        &mut self,
+        work: Work,
+        phase: Phase,
+        moment: Moment,
+        inspector: &mut Inspector,
+    ) -> Step {
         inspector.serve(&self.program);
         if self.passes_over(phase) {
-            return Verdict::Pass;
+            return Step::Done(Verdict::Pass);
         }
+        let until = Work(self.state.contents.work().0.saturating_add(work.0));
+        let next = match std::mem::take(&mut self.paused) {
+            Some((paused, next)) if paused == phase => next,
+            _ => 0,
+        };
         let program = Arc::clone(&self.program);
         let opening = match std::mem::replace(&mut self.opened, Opened::Yes) {
             Opened::No => Some(Arc::clone(&self.policy)),
@@ -140,17 +172,21 @@ impl Inspection {
         for act in opening.iter().flat_map(|policy| &policy.opening) {
             run.act(act);
         }
-        match run.phase() {
+        match run.phase(next, until) {
             // What could not be looked at must not pass for clean.
             Ended::Passed if self.state.contents.is_full() && self.mode() == Mode::Block => {
-                Verdict::Deny { status: 413, rule: 0 }
+                Step::Done(Verdict::Deny { status: 413, rule: 0 })
             }
-            Ended::Passed => Verdict::Pass,
+            Ended::Passed => Step::Done(Verdict::Pass),
             Ended::Allowed(scope) => {
                 self.allowed = Some(scope);
-                Verdict::Pass
+                Step::Done(Verdict::Pass)
             }
-            Ended::Decided(verdict) => verdict,
+            Ended::Decided(verdict) => Step::Done(verdict),
+            Ended::Paused { next } => {
+                self.paused = Some((phase, next));
+                Step::Paused
+            }
         }
     }
 

@@ -49,6 +49,11 @@ pub(crate) enum Test {
 }
 
 impl Test {
+    /// Whether asking goes through the whole value.
+    pub(crate) fn reads(&self) -> bool {
+        !matches!(self, Test::Always | Test::Never | Test::Constant(..) | Test::Number(..))
+    }
+
     /// Whether the answer comes from outside, and so may take long.
     pub(crate) fn waits(&self) -> bool {
         matches!(self, Test::BlockList(_) | Test::InspectFile(_))
