@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tidegate_waf::body::End;
 use tidegate_waf::inspection::{
     Connection, Evaluation, Inspection, Inspector, MatchedRule, Moment, RequestHead, ResponseHead,
-    Verdict,
+    Step, Verdict, Work,
 };
 use tidegate_waf::program::Policy;
 use tidegate_waf::variable::Phase;
