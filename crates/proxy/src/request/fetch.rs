@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tidegate_http::framing::{self, Body};
 use tidegate_http::{Method, parse::HeadLimits};
@@ -23,14 +24,16 @@ use crate::settings::Retry as RetrySettings;
 use crate::upstream::connect::{self, ConnectError};
 use crate::upstream::retry::{self, Attempt, Failure, Retry};
 use crate::upstream::stream::{HeadError, Upstream};
-use crate::upstream::{Group, NoServer, Outcome, Pick, Seat};
-use crate::worker::wheel::TICK;
+use crate::upstream::{Group, NoServer, Outcome, Pick, Place, Seat};
 
 /// Fields of a response head.
 const RESPONSE_FIELDS_MAX: usize = 256;
 
 /// Interim responses before a final one. Real ones send one or two.
 const INTERIMS_MAX: u32 = 32;
+
+/// How often one that waits for a place looks for it without having been called.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A failed attempt: what it means for a further one, and what the client is told if there is none.
 struct Failed {
@@ -61,15 +64,19 @@ pub(super) async fn fetch<'p>(
         Deadline::new(&routed.route.settings.timeouts, exchange.record.stamps.head_in);
     let mut tried = Vec::new();
     let mut same: Option<Pick> = None;
+    let mut approach = Approach::Try;
     loop {
         let pick = match same.take() {
             Some(pick) => Ok(pick),
-            None => choose(around, downstream, exchange, index, &tried, &mut deadline).await,
+            None => {
+                choose(around, downstream, exchange, index, &tried, approach, &mut deadline).await
+            }
         };
         let pick = match pick {
             Ok(pick) => pick,
             Err(refusal) => return Stop::Answer(Answer::refuse(&refusal, exchange)),
         };
+        approach = Approach::Try;
         let server = Arc::clone(pick.in_flight.server());
         exchange.record.server = server.label();
         exchange.server = Some(Arc::clone(&server));
@@ -99,6 +106,7 @@ pub(super) async fn fetch<'p>(
         };
         if failure == Failure::AtLimit {
             // Another worker was faster. Nothing was tried, so nothing is spent: wait for a place.
+            approach = Approach::Wait;
             continue;
         }
         let now = Stamp::now();
@@ -135,40 +143,75 @@ fn body_state(downstream: &Downstream<'_>, exchange: &Exchange) -> retry::Body {
     }
 }
 
+/// How a server is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Approach {
+    /// At once, if nobody waits.
+    Try,
+    /// Not before something has changed: the server chosen had no place after all.
+    Wait,
+}
+
 /// Chooses a server; where all are at their limits, waits for a place as long as a connect may take.
+/// Who comes while others wait does so behind them.
 async fn choose(
     around: &Surroundings<'_>,
     downstream: &mut Downstream<'_>,
     exchange: &mut Exchange,
     group_index: usize,
     tried: &[crate::upstream::ServerId],
+    approach: Approach,
     deadline: &mut Deadline,
 ) -> Result<Pick, Refusal> {
     let group = &around.plan.groups[group_index];
     let first = exchange.record.retries == 0;
     let mut now = if first { exchange.record.stamps.admitted } else { Stamp::now() };
+    // A retry may not go everywhere. In front, it would keep others from servers with room.
+    let is_retry = !tried.is_empty();
+    let mut may_look = approach == Approach::Try;
+    let mut place: Option<Place> = match approach {
+        Approach::Wait if !is_retry => Some(group.queue().join(around.worker.id())),
+        Approach::Wait | Approach::Try => None,
+    };
     loop {
-        let choice = group.choice(exchange.client_addr, &exchange.request, tried, now);
-        let chosen = {
-            let mut balance = around.plan.balances[group_index].borrow_mut();
-            group.choose(&choice, &mut balance)
+        let is_next = match &place {
+            Some(place) => place.is_first(),
+            None => is_retry || group.queue().is_empty(),
         };
-        match chosen {
-            Ok(pick) => {
-                exchange.record.stamps.pool_wait.finish();
-                return Ok(pick);
+        if is_next && may_look {
+            let choice = group.choice(exchange.client_addr, &exchange.request, tried, now);
+            let chosen = {
+                let mut balance = around.plan.balances[group_index].borrow_mut();
+                group.choose(&choice, &mut balance)
+            };
+            match chosen {
+                Ok(pick) => {
+                    exchange.record.stamps.pool_wait.finish();
+                    return Ok(pick);
+                }
+                Err(NoServer::AtLimit) => {}
+                Err(why) => return Err(Refusal::NoServer(why)),
             }
-            Err(NoServer::AtLimit) => {}
-            Err(why) => return Err(Refusal::NoServer(why)),
         }
-        let wait = &mut exchange.record.stamps.pool_wait;
-        wait.begin();
-        if Stamp::now().since(wait.start) >= group.settings().connect_timeout {
+        if place.is_none() && !is_retry {
+            // Looks once more from there: a place may have come free in between.
+            place = Some(group.queue().join(around.worker.id()));
+            continue;
+        }
+        exchange.record.stamps.pool_wait.begin();
+        deadline.pause();
+        let waited = Stamp::now().since(exchange.record.stamps.pool_wait.start);
+        let left = group.settings().connect_timeout.saturating_sub(waited);
+        if left.is_zero() {
             return Err(Refusal::PoolLate);
         }
-        deadline.pause();
-        downstream.slot().set(TICK);
-        poll_fn(|cx| downstream.slot().poll_expired(cx)).await;
+        downstream.slot().set(left.min(LOOK_AGAIN));
+        poll_fn(|cx| match &place {
+            Some(place) if place.poll_called(cx).is_ready() => Poll::Ready(()),
+            _ => downstream.slot().poll_expired(cx),
+        })
+        .await;
+        may_look = true;
         now = Stamp::now();
     }
 }

@@ -18,6 +18,7 @@ use super::balance::{Choice, HashInput, NoServer, Pick, WorkerBalance};
 use super::budget::Budget;
 use super::ejection::{self, History, Share, Verdict};
 use super::members::Members;
+use super::queue::Queue;
 use super::roster::Roster;
 use super::server::{Epoch, Server, ServerId};
 use super::sticky;
@@ -31,6 +32,7 @@ pub struct Group {
     label: Label,
     pub(super) workers: usize,
     pub(super) epoch: Epoch,
+    pub(super) queue: Arc<Queue>,
     pub(super) members: ArcSwap<Members>,
     /// Told of each change of the members; for the one task that checks them.
     pub(super) changed: Notify,
@@ -69,6 +71,7 @@ impl Group {
             workers,
             epoch: previous
                 .map_or_else(|| Arc::new(AtomicU64::new(0)), |group| Arc::clone(&group.epoch)),
+            queue: previous.map_or_else(Arc::default, |group| Arc::clone(&group.queue)),
             members: ArcSwap::from_pointee(Members::default()),
             changed: Notify::new(),
             budget,
@@ -109,6 +112,11 @@ impl Group {
     /// Its retry budget.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Those who wait for a place at one of its servers.
+    pub fn queue(&self) -> &Arc<Queue> {
+        &self.queue
     }
 
     /// Its members now.

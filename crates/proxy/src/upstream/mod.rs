@@ -4,6 +4,7 @@
 //! - [`balance`] is the choice as one worker makes it, out of [`members`], by `schedule` or
 //!   `ring` or [`sticky`] cookie.
 //! - [`server`] is the shared state of one server, [`standing`] and [`ejection`] what follows from it.
+//! - [`queue`] is where requests wait while all servers are at their limits.
 //! - [`roster`] changes who is in a group while it runs.
 //! - [`watch`] keeps it all up to date from the control thread: [`dns`], and `health` checks by
 //!   `probe`s.
@@ -27,6 +28,7 @@ mod health;
 pub mod members;
 pub(crate) mod pool;
 mod probe;
+pub mod queue;
 pub mod retry;
 mod ring;
 pub mod roster;
@@ -42,6 +44,7 @@ pub use budget::Budget;
 pub use dns::Resolver;
 pub use group::{Group, Outcome};
 pub use members::{Member, Members};
+pub use queue::{Place, Queue};
 pub use retry::Failure;
 pub use server::{AtLimit, InFlight, OpenConnection, Seat, Server, ServerId};
 pub use watch::Watch;

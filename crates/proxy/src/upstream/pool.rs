@@ -97,7 +97,8 @@ impl PoolRef<'_> {
         let settings = &group.settings().keep_alive;
         let label = seat.server().label();
         let worn = connection.requests() >= settings.requests_max;
-        if worn || seat.server().is_removed() || !connection.is_clean() {
+        let unwanted = worn || seat.server().is_removed() || seat.is_wanted_elsewhere();
+        if unwanted || !connection.is_clean() {
             self.metrics.upstream_closed(label, ConnectionState::Busy);
             return;
         }
@@ -130,7 +131,10 @@ impl PoolRef<'_> {
             let seat = kept.idle.first().map(|idle| Arc::clone(&idle.seat));
             kept.idle.retain_mut(|idle| {
                 let server = idle.seat.server();
-                let keep = idle.until > now && !server.is_removed() && idle.connection.is_alive(cx);
+                let keep = idle.until > now
+                    && !server.is_removed()
+                    && !idle.seat.is_wanted_elsewhere()
+                    && idle.connection.is_alive(cx);
                 if !keep {
                     metrics.upstream_closed(server.label(), ConnectionState::Idle);
                 }

@@ -259,6 +259,7 @@ impl Group {
         let stays: HashSet<_> = after.list().iter().map(|member| member.server.id()).collect();
         let published = self.members.swap(Arc::new(after));
         self.epoch.fetch_add(1, Release);
+        self.queue.call();
         self.changed.notify_one();
         // Those of `published`, not of `before`: what a plan leaves out is retired with the plan.
         for member in published.list() {
@@ -270,7 +271,13 @@ impl Group {
 
     fn new_server(&self, address: PeerAddress, labels: &Labels, joining: Joining) -> Arc<Server> {
         let label = labels.server(self.name(), &address.to_string());
-        let server = Server::new(address, label, self.workers, Arc::clone(&self.epoch));
+        let server = Server::new(
+            address,
+            label,
+            self.workers,
+            Arc::clone(&self.epoch),
+            Arc::clone(&self.queue),
+        );
         if let Joining::Later(now) = joining {
             server.set_back(now);
         }

@@ -19,6 +19,7 @@ use tidegate_telemetry::clock::Stamp;
 use tidegate_telemetry::metrics::Label;
 
 use super::members::Member;
+use super::queue::Queue;
 use super::standing::{Admin, Health, Standing};
 use crate::settings::PeerAddress;
 
@@ -44,6 +45,7 @@ pub struct Server {
     address: PeerAddress,
     name: Box<str>,
     epoch: Epoch,
+    queue: Arc<Queue>,
     state: Line<State>,
     connections: Line<AtomicU32>,
     in_flight: Line<AtomicU32>,
@@ -83,7 +85,13 @@ impl<T> Deref for Line<T> {
 }
 
 impl Server {
-    pub(super) fn new(address: PeerAddress, label: Label, workers: usize, epoch: Epoch) -> Server {
+    pub(super) fn new(
+        address: PeerAddress,
+        label: Label,
+        workers: usize,
+        epoch: Epoch,
+        queue: Arc<Queue>,
+    ) -> Server {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Server {
             id: ServerId(NEXT.fetch_add(1, Relaxed)),
@@ -91,6 +99,7 @@ impl Server {
             name: address.to_string().into(),
             address,
             epoch,
+            queue,
             state: Line::default(),
             connections: Line::default(),
             in_flight: Line::default(),
@@ -199,6 +208,7 @@ impl Server {
 
     fn changed(&self) {
         self.epoch.fetch_add(1, Release);
+        self.queue.call();
     }
 
     /// Requests in flight, over all workers.
@@ -294,6 +304,12 @@ impl Seat {
         self.slot().idle.store(connections, Relaxed);
     }
 
+    /// Whether a connection is better closed than kept idle: a request of another worker is the first
+    /// that waits for it to be.
+    pub fn is_wanted_elsewhere(&self) -> bool {
+        self.member.connections_max.is_some() && self.server().queue.is_another_workers(self.worker)
+    }
+
     /// Whether a request could be sent without going beyond the server's limit.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
@@ -342,6 +358,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.seat.counter().fetch_sub(1, Relaxed);
+        self.server().queue.call();
     }
 }
 
@@ -362,6 +379,7 @@ impl OpenConnection {
 impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.server.connections.fetch_sub(1, Relaxed);
+        self.server.queue.call();
     }
 }
 

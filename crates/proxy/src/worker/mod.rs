@@ -168,6 +168,11 @@ impl Worker {
         }))
     }
 
+    /// Its number, from zero.
+    pub(crate) fn id(&self) -> usize {
+        usize::from(self.0.id)
+    }
+
     /// Where this worker counts.
     pub(crate) fn metrics(&self) -> &metrics::Worker {
         &self.0.metrics

@@ -69,6 +69,29 @@ fn a_client_that_resets_is_given_up_and_one_that_half_closes_is_answered() {
 }
 
 #[test]
+fn requests_beyond_a_server_s_limit_wait_their_turn() {
+    let origin = Origin::start("one");
+    let site = "[[site]]\nhost = \"*\"\n[[site.route]]\npath = \"/\"\ngroup = \"app\"\n";
+    let server = format!("{{ address = \"{}\", connections_max = 1 }}", origin.address);
+    let gate = Gate::start(&format!("[group.app]\nservers = [{server}]\n{site}"));
+    let order = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            let mut client = Connection::open(gate.address).unwrap();
+            client.send("/wait/100").unwrap();
+            // The next comes only when this one waits at the gate, or at the origin.
+            std::thread::sleep(std::time::Duration::from_millis(15));
+            let order = &order;
+            scope.spawn(move || {
+                assert_eq!(client.receive().unwrap().status, 200);
+                order.lock().unwrap().push(number);
+            });
+        }
+    });
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn a_stop_finishes_what_is_under_way_and_accepts_no_more() {
     let origin = Origin::start("one");
     let mut gate = Gate::start(&proxy(&origin));
