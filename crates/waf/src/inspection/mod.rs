@@ -7,6 +7,7 @@
 
 mod act;
 mod ask;
+mod audit;
 mod clock;
 mod contents;
 mod evaluate;
@@ -22,6 +23,7 @@ mod verdict;
 
 use std::sync::Arc;
 
+pub use audit::AuditContext;
 pub use clock::Moment;
 pub use contents::Work;
 pub use evaluate::Evaluation;
