@@ -4,7 +4,7 @@
 //! A rule set is text ([`seclang`]); it compiles once into an immutable [`program`] that all workers
 //! share; each request has an [`inspection`] of its own, which takes borrowed views of what arrives
 //! and returns verdicts. Nothing here does network I/O, knows connections, or waits.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod body;
 pub mod context;

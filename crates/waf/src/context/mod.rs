@@ -4,45 +4,67 @@
 //! variables under names. Time is always an argument, in milliseconds since the Unix epoch; nothing
 //! here reads a clock.
 //!
+//! - Readers take no lock and never wait, whatever is written meanwhile. Nor do increments of a
+//!   number that is there, and none of them is lost.
+//! - A look-up costs the same however much is kept; one by prefix costs what it finds.
 //! - A record is forgotten a timeout after its last write (`SecCollectionTimeout`, per record by
 //!   [`Context::set_timeout`]); a variable with a [`Lifetime`] of its own keeps to that instead.
 //! - What has expired is never seen again, whether or not it has been cleared away yet.
-//! - A number that is incremented by many at once loses no increment.
 //! - Limits are [`Settings`]; a full store forgets what would expire soonest, and counts it.
+//! - [`Context::open`] keeps a copy on disk, written behind in batches by one thread, and starts
+//!   from it.
+//!
+//! What travels between gates, and how, is the program's business; this offers a feed of changes
+//! ([`Context::watch`]), a snapshot and a way to apply what others changed ([`Context::apply`]).
 
 mod address;
+mod agenda;
+mod bytes;
+mod cell;
+mod clearing;
+mod durable;
+mod feed;
+mod index;
+mod load;
+mod replica;
 mod settings;
+mod slot;
+mod stamp;
+mod store;
 mod value;
+mod writing;
 
 pub use address::{Collection, Record};
+pub use durable::Fault;
+pub use feed::{Change, Forgotten, Source, Watch};
+pub use load::{Entry, LoadRefused, Loaded, Scope};
+pub use replica::{Applied, Update};
 pub use settings::{Damaged, Settings};
+pub use stamp::Stamp;
 pub use value::{Digits, NUMBER_MAX, Value};
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// What a variable costs beyond the bytes of its key, name and value.
+use bytes::Bytes;
+use durable::Writer;
+use slot::Place;
+use store::Store;
+
+/// What a variable is taken to cost, in bytes of memory, beyond those of a name or value that is
+/// longer than 22 bytes. Measured, see the test `context_memory`.
 pub const ENTRY_BYTES: usize = 256;
+
+/// What a record is taken to cost, likewise.
+pub const RECORD_BYTES: usize = 128;
 
 /// The store: shared by reference count, used by any number of threads.
 #[derive(Debug)]
 pub struct Context {
-    settings: Settings,
-    records: RwLock<BTreeMap<(Collection, Vec<u8>), Kept>>,
-}
-
-#[derive(Debug, Clone)]
-struct Kept {
-    about: About,
-    variables: BTreeMap<Vec<u8>, Variable>,
-}
-
-#[derive(Debug, Clone)]
-struct Variable {
-    value: Vec<u8>,
-    lifetime: Lifetime,
-    decayed_ms: u64,
+    store: Arc<Store>,
+    writer: Option<Writer>,
 }
 
 /// How long a variable is kept.
@@ -53,7 +75,7 @@ pub enum Lifetime {
     /// Until this time (milliseconds since the epoch), whatever happens to its record's other
     /// variables.
     Until(u64),
-    /// Until it is removed.
+    /// Until it is removed, or the store is full of such.
     Forever,
 }
 
@@ -84,10 +106,42 @@ pub enum Refused {
     NoRoom,
 }
 
+/// What a store has done and holds, for metrics. Counts run since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Variables that are kept, expired ones that have not been cleared away included.
+    pub entries: usize,
+    /// Records that are kept.
+    pub records: usize,
+    /// Bytes of memory that they are taken to cost.
+    pub bytes: usize,
+    /// Variables cleared away because their time was over.
+    pub expired: u64,
+    /// Variables that a full store gave up before their time. Above 0, the limits are too tight.
+    pub evicted: u64,
+    /// Writes that were refused for a limit.
+    pub refused: u64,
+    /// Changes that were lost to watchers that did not keep up.
+    pub lost: u64,
+    /// Variables that have changed since they were last written to disk.
+    pub unwritten: usize,
+    /// Batches that were written to disk.
+    pub batches: u64,
+    /// Batches that could not be written; they are tried again.
+    pub batch_failures: u64,
+}
+
 impl Context {
     /// A store that lives as long as the process.
-    pub fn in_memory(settings: Settings) -> Arc<Self> {
-        Arc::new(Self { settings, records: RwLock::default() })
+    pub fn in_memory(settings: &Settings) -> Arc<Self> {
+        Arc::new(Self { store: Arc::new(Store::new(settings.clone(), None)), writer: None })
+    }
+
+    /// A store that is kept on disk in `directory`, which is made if it is not there, and begins
+    /// with what is found in it. Expired variables are left behind.
+    pub fn open(directory: &Path, settings: &Settings, now_ms: u64) -> Result<Arc<Self>, Fault> {
+        let (store, writer) = durable::open(directory, settings, now_ms)?;
+        Ok(Arc::new(Self { store, writer: Some(writer) }))
     }
 
     /// Visits the value of a variable. `visit` has to be short: memory that others free is held
@@ -99,10 +153,7 @@ impl Context {
         now_ms: u64,
         visit: impl FnOnce(Value<'_>) -> R,
     ) -> Option<R> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        let kept = records.get(&(record.collection, record.key.to_vec()))?;
-        let variable = kept.variables.get(name)?;
-        kept.lives(variable, now_ms).then(|| visit(Value::of(&variable.value)))
+        self.store.get(Place { record, name }, now_ms, visit)
     }
 
     /// Visits the variables of a record in the order of their names, until `visit` breaks.
@@ -124,16 +175,15 @@ impl Context {
         now_ms: u64,
         mut visit: impl FnMut(&[u8], Value<'_>) -> ControlFlow<()>,
     ) {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = records.get(&(record.collection, record.key.to_vec())) else { return };
-        for (name, variable) in kept.variables.range(prefix.to_vec()..) {
-            if !name.starts_with(prefix) {
-                break;
+        self.store.walk(Place { record, name: prefix }, now_ms, |slot, plain| {
+            if slot.kept.record() != record || !slot.name.starts_with(prefix) {
+                return ControlFlow::Break(());
             }
-            if kept.lives(variable, now_ms) && visit(name, Value::of(&variable.value)).is_break() {
-                break;
+            match plain.and_then(cell::Plain::value) {
+                Some(value) => visit(&slot.name, value),
+                None => ControlFlow::Continue(()),
             }
-        }
+        });
     }
 
     /// Visits the variables of all records of `collection` whose keys begin with `prefix`, in the
@@ -145,27 +195,23 @@ impl Context {
         now_ms: u64,
         mut visit: impl FnMut(Record<'_>, &[u8], Value<'_>) -> ControlFlow<()>,
     ) {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        for ((its, key), kept) in records.range((collection, prefix.to_vec())..) {
-            if *its != collection || !key.starts_with(prefix) {
-                break;
+        let start = Place { record: Record::new(collection, prefix), name: b"" };
+        self.store.walk(start, now_ms, |slot, plain| {
+            let record = slot.kept.record();
+            if record.collection != collection || !record.key.starts_with(prefix) {
+                return ControlFlow::Break(());
             }
-            for (name, variable) in &kept.variables {
-                let value = Value::of(&variable.value);
-                if kept.lives(variable, now_ms)
-                    && visit(Record::new(collection, key), name, value).is_break()
-                {
-                    return;
-                }
+            match plain.and_then(cell::Plain::value) {
+                Some(value) => visit(record, &slot.name, value),
+                None => ControlFlow::Continue(()),
             }
-        }
+        });
     }
 
     /// What a record knows of itself; `None` if there is none (`IS_NEW`).
     pub fn about(&self, record: Record<'_>, now_ms: u64) -> Option<About> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        let kept = records.get(&(record.collection, record.key.to_vec()))?;
-        kept.variables.values().any(|variable| kept.lives(variable, now_ms)).then_some(kept.about)
+        let kept = self.store.index.kept(record)?;
+        self.store.lives(record, now_ms).then(|| kept.about())
     }
 
     /// Gives a variable a value (`setvar:ip.x=y`). A variable that exists keeps its lifetime.
@@ -176,7 +222,7 @@ impl Context {
         value: &[u8],
         now_ms: u64,
     ) -> Result<(), Refused> {
-        self.write(record, name, now_ms, |_| value.to_vec())
+        self.store.set(Place { record, name }, value, now_ms)
     }
 
     /// Adds to a variable (`setvar:ip.x=+1`, `=-1`) and returns the sum. What is not there counts
@@ -188,41 +234,22 @@ impl Context {
         delta: i64,
         now_ms: u64,
     ) -> Result<i64, Refused> {
-        let mut sum = 0;
-        self.write(record, name, now_ms, |old| {
-            sum = Value::of(old).number().saturating_add(delta).clamp(-NUMBER_MAX, NUMBER_MAX);
-            sum.to_string().into_bytes()
-        })?;
-        Ok(sum)
+        self.store.add(Place { record, name }, delta, now_ms)
     }
 
     /// Removes a variable (`setvar:!ip.x`); whether there was one.
     pub fn remove(&self, record: Record<'_>, name: &[u8], now_ms: u64) -> bool {
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = records.get_mut(&(record.collection, record.key.to_vec())) else {
-            return false;
-        };
-        let lived = kept.variables.get(name).is_some_and(|variable| kept.lives(variable, now_ms));
-        kept.variables.remove(name);
-        lived
+        self.store.remove(Place { record, name }, now_ms)
     }
 
     /// Gives a variable a lifetime of its own (`expirevar:ip.x=60`); whether there is one.
     pub fn expire(&self, record: Record<'_>, name: &[u8], lifetime: Lifetime, now_ms: u64) -> bool {
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = records.get_mut(&(record.collection, record.key.to_vec())) else {
-            return false;
-        };
-        let lives = kept.variables.get(name).is_some_and(|variable| kept.lives(variable, now_ms));
-        if lives && let Some(variable) = kept.variables.get_mut(name) {
-            variable.lifetime = lifetime;
-        }
-        lives
+        self.store.expire(Place { record, name }, lifetime, now_ms)
     }
 
     /// Takes `amount` off a variable for each whole `period_s` that has passed since it was made or
     /// last lowered (`deprecatevar:session.score=60/300`), but never below zero, and returns what
-    /// it is now. Unlike `ModSecurity`, which counts from the collection's last write, a client
+    /// it is now; a text stays as it is. Unlike `ModSecurity`, which counts from the collection's last write, a client
     /// that keeps sending does not keep its score from falling.
     pub fn deprecate(
         &self,
@@ -232,114 +259,114 @@ impl Context {
         period_s: u32,
         now_ms: u64,
     ) -> Option<i64> {
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = records.get_mut(&(record.collection, record.key.to_vec()))?;
-        kept.variables.get(name).filter(|variable| kept.lives(variable, now_ms))?;
-        let variable = kept.variables.get_mut(name)?;
-        let old = Value::of(&variable.value).number();
-        let period_ms = u64::from(period_s) * 1000;
-        let periods = now_ms.saturating_sub(variable.decayed_ms).checked_div(period_ms)?;
-        if periods == 0 || old <= 0 {
-            return Some(old);
-        }
-        let fall = i64::try_from(periods).unwrap_or(i64::MAX).saturating_mul(i64::from(amount));
-        let new = old.saturating_sub(fall).max(0);
-        variable.value = new.to_string().into_bytes();
-        variable.decayed_ms =
-            if new == 0 { now_ms } else { variable.decayed_ms + periods * period_ms };
-        kept.about.updated_ms = now_ms;
-        kept.about.updates += 1;
-        Some(new)
+        self.store.deprecate(Place { record, name }, amount, period_s, now_ms)
     }
 
     /// Sets how long a record is kept after its last write (`setvar:ip.timeout=60`); whether there
     /// is one.
     pub fn set_timeout(&self, record: Record<'_>, timeout_s: u32, now_ms: u64) -> bool {
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(kept) = records.get_mut(&(record.collection, record.key.to_vec())) else {
-            return false;
-        };
-        let lives = kept.variables.values().any(|variable| kept.lives(variable, now_ms));
-        if lives {
-            kept.about.timeout_s = timeout_s;
-        }
-        lives
+        self.store.set_timeout(Place { record, name: b"" }, timeout_s, now_ms)
     }
 
-    fn write(
+    /// Writes all `entries`: whoever reads sees none of them or all. They need room beside what
+    /// they replace. A place named twice gets its later entry. One load runs at a time; another
+    /// waits for it, readers and other writers do not.
+    pub fn load<'a>(
+        &self,
+        entries: impl IntoIterator<Item = Entry<'a>, IntoIter: Clone>,
+        now_ms: u64,
+    ) -> Result<Loaded, LoadRefused> {
+        self.store.load(None, entries.into_iter(), now_ms)
+    }
+
+    /// Writes all `entries`, and removes what else there is in `scope`, in one step as
+    /// [`Self::load`] does.
+    pub fn replace<'a>(
+        &self,
+        scope: Scope<'_>,
+        entries: impl IntoIterator<Item = Entry<'a>, IntoIter: Clone>,
+        now_ms: u64,
+    ) -> Result<Loaded, LoadRefused> {
+        self.store.load(Some(scope), entries.into_iter(), now_ms)
+    }
+
+    /// Visits everything that is kept, in the order of collections, keys and names, until `visit`
+    /// breaks: what a gate has to [`Self::apply`] that knows nothing yet. Writers go on meanwhile;
+    /// who watches since before has heard of what the snapshot missed.
+    pub fn snapshot(
+        &self,
+        now_ms: u64,
+        visit: impl FnMut(Record<'_>, &[u8], Update<'_>) -> ControlFlow<()>,
+    ) {
+        self.store.snapshot(now_ms, visit);
+    }
+
+    /// Watches what changes from now on, with room for `changes_max` changes that have not been
+    /// taken yet.
+    pub fn watch(&self, changes_max: usize) -> Watch {
+        self.store.feed.watch(changes_max)
+    }
+
+    /// Applies what another gate changed. Watchers hear of it as [`Source::Remote`].
+    pub fn apply(
         &self,
         record: Record<'_>,
         name: &[u8],
+        update: &Update<'_>,
         now_ms: u64,
-        change: impl FnOnce(&[u8]) -> Vec<u8>,
-    ) -> Result<(), Refused> {
-        if record.key.len() > self.settings.key_bytes_max {
-            return Err(Refused::KeyTooLong);
-        }
-        if name.len() > self.settings.name_bytes_max {
-            return Err(Refused::NameTooLong);
-        }
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        let fresh = About {
-            created_ms: now_ms,
-            updated_ms: now_ms,
-            timeout_s: self.settings.timeout_s,
-            updates: 0,
+    ) -> Result<Applied, Refused> {
+        self.store.apply(Place { record, name }, update, now_ms)
+    }
+
+    /// Clears away what has expired; how many variables. Writes do it on the side, so this is for
+    /// what is no longer written: about once a second.
+    pub fn sweep(&self, now_ms: u64) -> usize {
+        self.store.sweep(now_ms)
+    }
+
+    /// Waits until all that was written before this call is on disk.
+    pub fn flush(&self) -> Result<(), Fault> {
+        self.writer.as_ref().map_or(Ok(()), Writer::flush)
+    }
+
+    /// What the store has done and holds.
+    pub fn counters(&self) -> Counters {
+        let store = &self.store;
+        let mut counters = Counters {
+            entries: store.entries.load(Ordering::Relaxed),
+            records: store.index.records(),
+            bytes: store.bytes.load(Ordering::Relaxed),
+            expired: store.expired.load(Ordering::Relaxed),
+            evicted: store.evicted.load(Ordering::Relaxed),
+            refused: store.refused.load(Ordering::Relaxed),
+            lost: store.feed.lost(),
+            ..Counters::default()
         };
-        let kept = records
-            .entry((record.collection, record.key.to_vec()))
-            .or_insert_with(|| Kept { about: fresh, variables: BTreeMap::new() });
-        let about = kept.about;
-        kept.variables.retain(|_, variable| lives(about, variable, now_ms));
-        if kept.variables.is_empty() {
-            kept.about = fresh;
+        if let Some(unwritten) = &store.unwritten {
+            counters.unwritten = unwritten.len();
+            (counters.batches, counters.batch_failures) = unwritten.batches();
         }
-        let old = kept.variables.get(name).map_or(&b""[..], |variable| &variable.value);
-        let value = change(old);
-        if value.len() > self.settings.value_bytes_max {
-            return Err(Refused::ValueTooLong);
+        counters
+    }
+}
+
+impl Lifetime {
+    const FOREVER_MS: u64 = u64::MAX;
+
+    /// As one number: 0 for the record's.
+    fn pack(self) -> u64 {
+        match self {
+            Self::Record => 0,
+            Self::Until(due_ms) => due_ms.clamp(1, Self::FOREVER_MS - 1),
+            Self::Forever => Self::FOREVER_MS,
         }
-        kept.about.updated_ms = now_ms;
-        kept.about.updates += 1;
-        kept.variables
-            .entry(name.to_vec())
-            .or_insert(Variable {
-                value: Vec::new(),
-                lifetime: Lifetime::Record,
-                decayed_ms: now_ms,
-            })
-            .value = value;
-        Ok(())
     }
-}
 
-impl Kept {
-    fn lives(&self, variable: &Variable, now_ms: u64) -> bool {
-        lives(self.about, variable, now_ms)
-    }
-}
-
-fn lives(about: About, variable: &Variable, now_ms: u64) -> bool {
-    match variable.lifetime {
-        Lifetime::Record => now_ms < about.updated_ms + u64::from(about.timeout_s) * 1000,
-        Lifetime::Until(deadline_ms) => now_ms < deadline_ms,
-        Lifetime::Forever => true,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_variable_is_kept_until_its_record_times_out() {
-        let context = Context::in_memory(Settings { timeout_s: 10, ..Settings::default() });
-        let record = Record::new(Collection::Ip, b"203.0.113.7");
-        assert_eq!(context.add(record, b"hits", 2, 1_000), Ok(2));
-        assert_eq!(context.add(record, b"hits", 3, 5_000), Ok(5));
-        let read = |now_ms| context.get(record, b"hits", now_ms, |value| value.number());
-        assert_eq!(read(14_999), Some(5));
-        assert_eq!(read(15_000), None);
-        assert!(context.about(record, 15_000).is_none());
+    fn unpack(packed: u64) -> Self {
+        match packed {
+            0 => Self::Record,
+            Self::FOREVER_MS => Self::Forever,
+            due_ms => Self::Until(due_ms),
+        }
     }
 }

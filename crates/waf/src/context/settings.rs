@@ -22,6 +22,9 @@ pub struct Settings {
     pub batch_interval: Duration,
     /// The number of this gate among those that share context: unique among them, any for one.
     pub origin: u16,
+    /// How long the mark of a removed variable is kept, in seconds, so that a value given before
+    /// the removal does not come back from another gate. 0 for a gate that is alone.
+    pub removed_kept_s: u32,
     /// What to do with a file that cannot be read.
     pub damaged: Damaged,
 }
@@ -46,6 +49,7 @@ impl Default for Settings {
             timeout_s: 3600,
             batch_interval: Duration::from_secs(1),
             origin: 0,
+            removed_kept_s: 0,
             damaged: Damaged::Refuse,
         }
     }

@@ -1,0 +1,157 @@
+//! Context on disk: an LMDB file that is read once, when the store is opened, and then only written.
+//!
+//! LMDB's readers are cheap, but they read another process's memory map under its rules; nobody
+//! here reads it while the gate runs. One thread writes what has changed, in transactions, so the
+//! file is whole at every moment, whatever kills the process: a crash costs what changed since the
+//! last batch. One process owns a store (a lock file says so); a second is refused.
+
+mod check;
+mod file;
+mod format;
+mod sys;
+mod writer;
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) use writer::{Unwritten, Writer};
+
+use super::settings::{Damaged, Settings};
+use super::store::Store;
+use file::StoreFile;
+
+/// Why a store cannot be opened or written.
+#[derive(Debug)]
+pub enum Fault {
+    /// The operating system refused the directory or a file in it.
+    Refused {
+        /// What was asked for.
+        path: PathBuf,
+        /// What it said.
+        cause: io::Error,
+    },
+    /// Another process has the store open.
+    Held {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The file is not what was once written.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The file was written by a newer version of the program.
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The number of its format.
+        format: u32,
+    },
+    /// LMDB failed, such as on a full disk.
+    Disk {
+        /// The directory.
+        directory: PathBuf,
+        /// What it said.
+        what: String,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { path, cause } => write!(f, "{}: {cause}", path.display()),
+            Self::Held { directory } => {
+                write!(f, "{}: another process has this context store open", directory.display())
+            }
+            Self::Damaged { path, what } => write!(
+                f,
+                "{}: the context store is damaged: {what}. Restore the file from a copy, or allow \
+                 the gate to set it aside and begin with an empty store",
+                path.display()
+            ),
+            Self::Newer { path, format } => write!(
+                f,
+                "{}: the context store has format {format}, and this version knows up to {}. Run \
+                 the newer version, or allow the gate to set the file aside and begin with an empty \
+                 store",
+                path.display(),
+                format::FORMAT
+            ),
+            Self::Disk { directory, what } => {
+                write!(f, "{}: the context store cannot be written: {what}", directory.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+}
+
+/// Opens the store in `directory` and starts the thread that writes to it.
+pub(super) fn open(
+    directory: &Path,
+    settings: &Settings,
+    now_ms: u64,
+) -> Result<(Arc<Store>, Writer), Fault> {
+    let refused = |path: &Path, cause| Fault::Refused { path: path.to_owned(), cause };
+    fs::create_dir_all(directory).map_err(|cause| refused(directory, cause))?;
+    let owner = own(directory)?;
+    let path = directory.join("data.mdb");
+    let (store, file) = match read(directory, &path, settings, now_ms) {
+        Err(Fault::Damaged { .. } | Fault::Newer { .. })
+            if settings.damaged == Damaged::SetAside =>
+        {
+            // One is kept, the latest: a gate that finds damage at every start fills no disk.
+            fs::rename(&path, directory.join("data.mdb.aside"))
+                .map_err(|cause| refused(&path, cause))?;
+            read(directory, &path, settings, now_ms)?
+        }
+        result => result?,
+    };
+    let store = Arc::new(store);
+    let writer = Writer::start(Arc::clone(&store), file, owner)
+        .map_err(|cause| refused(directory, cause))?;
+    Ok((store, writer))
+}
+
+/// Takes the lock of the store, which ends with the process at the latest.
+fn own(directory: &Path) -> Result<fs::File, Fault> {
+    let path = directory.join("owner");
+    let refused = |cause| Fault::Refused { path: path.clone(), cause };
+    let owner = fs::File::create(&path).map_err(refused)?;
+    match owner.try_lock() {
+        Ok(()) => Ok(owner),
+        Err(fs::TryLockError::WouldBlock) => Err(Fault::Held { directory: directory.to_owned() }),
+        Err(fs::TryLockError::Error(cause)) => Err(refused(cause)),
+    }
+}
+
+/// Reads the file into a new store.
+fn read(
+    directory: &Path,
+    path: &Path,
+    settings: &Settings,
+    now_ms: u64,
+) -> Result<(Store, StoreFile), Fault> {
+    check::check(path)?;
+    let mut file = StoreFile::open(directory, path, settings)?;
+    let store = Store::new(settings.clone(), Some(Unwritten::default()));
+    match file.read_into(&store, now_ms) {
+        Ok(()) => Ok((store, file)),
+        Err(fault) => {
+            file.close();
+            Err(fault)
+        }
+    }
+}

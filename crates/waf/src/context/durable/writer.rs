@@ -1,0 +1,147 @@
+//! The thread that writes behind: what has changed, about once a second, in one transaction.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use crossbeam_queue::SegQueue;
+
+use super::super::agenda::Lock;
+use super::super::slot::Slot;
+use super::super::store::Store;
+use super::Fault;
+use super::file::StoreFile;
+
+/// What has changed since it was last written. A slot is in the queue at most once however often it
+/// changes, so the store's limits bound the queue. What is written of it is what it holds when its
+/// turn comes.
+#[derive(Default)]
+pub(in super::super) struct Unwritten {
+    queue: SegQueue<Arc<Slot>>,
+    /// Held while a batch is cut, and while a load puts all of its slots in the queue.
+    together: Lock<()>,
+    batches: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Unwritten {
+    pub(in super::super) fn mark(&self, slot: &Arc<Slot>) {
+        // Release what has changed to the writer, which acquires it as it takes the mark away.
+        if !slot.unwritten.swap(true, Ordering::AcqRel) {
+            self.queue.push(Arc::clone(slot));
+        }
+    }
+
+    /// What `change` marks comes in one batch.
+    pub(in super::super) fn together(&self, change: impl FnOnce()) {
+        let _together = self.together.lock();
+        change();
+    }
+
+    pub(in super::super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many batches have been written, and how many failed.
+    pub(in super::super) fn batches(&self) -> (u64, u64) {
+        (self.batches.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
+    }
+
+    fn cut(&self) -> Vec<Arc<Slot>> {
+        let _together = self.together.lock();
+        let count = self.queue.len();
+        std::iter::from_fn(|| self.queue.pop()).take(count).collect()
+    }
+}
+
+impl fmt::Debug for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unwritten").field("slots", &self.queue.len()).finish_non_exhaustive()
+    }
+}
+
+/// The thread's handle; dropping it writes what is left and ends the thread.
+#[derive(Debug)]
+pub(in super::super) struct Writer {
+    directory: PathBuf,
+    requests: Option<SyncSender<Flush>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A wish that a batch be written now; answered when it was.
+type Flush = SyncSender<Result<(), Fault>>;
+
+impl Writer {
+    pub(super) fn start(store: Arc<Store>, file: StoreFile, owner: fs::File) -> io::Result<Self> {
+        let directory = file.directory().to_owned();
+        let (requests, wishes) = sync_channel(16);
+        let thread = std::thread::Builder::new().name("context".to_owned()).spawn(move || {
+            run(&store, file, &wishes);
+            // The lock goes last: whoever opens the store next finds it whole.
+            drop(owner);
+        })?;
+        Ok(Self { directory, requests: Some(requests), thread: Some(thread) })
+    }
+
+    /// Waits until all that was marked before is written.
+    pub(in super::super) fn flush(&self) -> Result<(), Fault> {
+        let (answer, answered) = sync_channel(1);
+        let asked = self.requests.as_ref().map(|requests| requests.send(answer));
+        match (asked, answered.recv()) {
+            (Some(Ok(())), Ok(result)) => result,
+            _ => Err(Fault::Disk {
+                directory: self.directory.clone(),
+                what: "its thread has ended".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(store: &Store, mut file: StoreFile, wishes: &Receiver<Flush>) {
+    let Some(unwritten) = &store.unwritten else { return };
+    loop {
+        let wish = wishes.recv_timeout(store.settings.batch_interval);
+        let result = write(store, unwritten, &mut file);
+        match wish {
+            Ok(answer) => match answer.try_send(result) {
+                Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    file.close();
+}
+
+fn write(store: &Store, unwritten: &Unwritten, file: &mut StoreFile) -> Result<(), Fault> {
+    let mut slots = unwritten.cut();
+    if slots.is_empty() && !file.has_orphans() {
+        return Ok(());
+    }
+    let result = file.write(store, &mut slots);
+    if result.is_ok() {
+        unwritten.batches.fetch_add(1, Ordering::Relaxed);
+    } else {
+        // They stay due, however long the disk takes.
+        unwritten.failures.fetch_add(1, Ordering::Relaxed);
+        for slot in &slots {
+            unwritten.mark(slot);
+        }
+    }
+    result
+}
