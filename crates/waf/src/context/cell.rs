@@ -263,15 +263,13 @@ mod tests {
     #[test]
     fn sums_stop_at_the_largest_number() {
         let number = Number::new(NUMBER_MAX - 1, 0);
-        assert_eq!(
-            number.update(|was| was.saturating_add(i64::MAX)).map(|(_, is)| is),
-            Some(NUMBER_MAX)
-        );
-        assert_eq!(
-            number.update(|was| was.saturating_sub(i64::MAX)),
-            Some((NUMBER_MAX, NUMBER_MAX - i64::MAX))
-        );
-        assert_eq!(number.update(|_| i64::MIN).map(|(_, is)| is), Some(-NUMBER_MAX));
+        let check = |delta: i64, was: i64, is: i64| {
+            assert_eq!(number.update(|was| was.saturating_add(delta)), Some((was, is)));
+        };
+        check(i64::MAX, NUMBER_MAX - 1, NUMBER_MAX);
+        check(i64::MIN, NUMBER_MAX, -NUMBER_MAX);
+        check(-1, -NUMBER_MAX, -NUMBER_MAX);
+        check(2, -NUMBER_MAX, 2 - NUMBER_MAX);
     }
 
     #[test]

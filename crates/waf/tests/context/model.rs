@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use tidegate_waf::context::{About, Collection, Entry, Lifetime, NUMBER_MAX, Record, Scope, Value};
 
+/// A variable: collection, key, name, value.
+pub(crate) type Row = (Collection, Vec<u8>, Vec<u8>, Vec<u8>);
+
 /// The plain store.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
@@ -62,7 +65,7 @@ impl Model {
     }
 
     /// Everything, in order.
-    pub(crate) fn all(&mut self, now_ms: u64) -> Vec<(Collection, Vec<u8>, Vec<u8>, Vec<u8>)> {
+    pub(crate) fn all(&mut self, now_ms: u64) -> Vec<Row> {
         self.pass(now_ms);
         let flat = self.records.iter().flat_map(|((collection, key), kept)| {
             kept.variables.iter().map(|(name, variable)| {
@@ -194,7 +197,7 @@ impl Model {
             })
             .collect();
         for (collection, key, name, _) in &others {
-            let kept = self.kept(Record::new(*collection, key), now_ms).unwrap();
+            let kept = self.kept(Record::new(*collection, key), now_ms).expect("it was found");
             kept.variables.remove(name);
         }
         self.pass(now_ms);

@@ -9,18 +9,19 @@ use crate::model::Model;
 /// Where choices come from.
 pub(crate) trait Choices {
     /// A number below `limit`; `None` at the end.
-    fn below(&mut self, limit: u64) -> Option<u64>;
+    fn below(&mut self, limit: u8) -> Option<u8>;
 }
 
 /// Choices from a seed, so that a failure can be repeated (xorshift64*).
 pub(crate) struct Seeded(pub(crate) u64);
 
 impl Choices for Seeded {
-    fn below(&mut self, limit: u64) -> Option<u64> {
+    fn below(&mut self, limit: u8) -> Option<u8> {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        Some((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit)
+        let [.., byte, _] = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+        Some(byte % limit)
     }
 }
 
@@ -29,10 +30,10 @@ impl Choices for Seeded {
 pub(crate) struct FromBytes<'a>(pub(crate) &'a [u8]);
 
 impl Choices for FromBytes<'_> {
-    fn below(&mut self, limit: u64) -> Option<u64> {
+    fn below(&mut self, limit: u8) -> Option<u8> {
         let (byte, rest) = self.0.split_first()?;
         self.0 = rest;
-        Some(u64::from(*byte) % limit)
+        Some(*byte % limit)
     }
 }
 
@@ -64,18 +65,19 @@ pub(crate) fn run(context: &Context, model: &mut Model, choices: &mut impl Choic
 
 fn record(choices: &mut impl Choices) -> Option<Record<'static>> {
     let collection = if choices.below(3)? == 0 { Collection::Global } else { Collection::Ip };
-    Some(Record::new(collection, KEYS[choices.below(KEYS.len() as u64)? as usize]))
+    Some(Record::new(collection, one(choices, &KEYS)?))
 }
 
 fn one<T: Copy>(choices: &mut impl Choices, of: &[T]) -> Option<T> {
-    Some(of[choices.below(of.len() as u64)? as usize])
+    let limit = u8::try_from(of.len()).expect("short lists");
+    Some(of[usize::from(choices.below(limit)?)])
 }
 
 fn lifetime(choices: &mut impl Choices, now_ms: u64) -> Option<Lifetime> {
     Some(match choices.below(5)? {
         0 => Lifetime::Record,
         1 => Lifetime::Forever,
-        _ => Lifetime::Until(now_ms + choices.below(40)? * 1000),
+        _ => Lifetime::Until(now_ms + u64::from(choices.below(40)?) * 1000),
     })
 }
 
@@ -90,13 +92,13 @@ fn step(
         0..=2 => {
             let (record, name) = (record(choices)?, one(choices, &NAMES)?);
             let value = one(choices, &VALUES)?;
-            context.set(record, name, value, now).unwrap();
+            context.set(record, name, value, now).expect("there is room");
             model.set(record, name, value, now);
         }
         3..=5 => {
             let (record, name) = (record(choices)?, one(choices, &NAMES)?);
-            let delta = choices.below(20)? as i64 - 5;
-            let sum = context.add(record, name, delta, now).unwrap();
+            let delta = i64::from(choices.below(20)?) - 5;
+            let sum = context.add(record, name, delta, now).expect("there is room");
             assert_eq!(sum, model.add(record, name, delta, now), "sum");
         }
         6 => {
@@ -112,13 +114,14 @@ fn step(
         }
         8 => {
             let (record, name) = (record(choices)?, one(choices, &NAMES)?);
-            let (amount, period_s) = (choices.below(9)? as u32, choices.below(9)? as u32 + 1);
+            let (amount, period_s) =
+                (u32::from(choices.below(9)?), u32::from(choices.below(9)?) + 1);
             let is = context.deprecate(record, name, amount, period_s, now);
             assert_eq!(is, model.deprecate(record, name, amount, period_s, now), "deprecated");
         }
         9 => {
             let record = record(choices)?;
-            let timeout_s = choices.below(30)? as u32 + 1;
+            let timeout_s = u32::from(choices.below(30)?) + 1;
             let known = context.set_timeout(record, timeout_s, now);
             assert_eq!(known, model.set_timeout(record, timeout_s, now), "timeout");
         }
@@ -126,7 +129,7 @@ fn step(
         11 => {
             context.sweep(now);
         }
-        12..=13 => *now_ms += choices.below(12)? * 1000,
+        12..=13 => *now_ms += u64::from(choices.below(12)?) * 1000,
         14 => {
             let record = record(choices)?;
             assert_eq!(context.about(record, now), model.about(record, now), "about");
@@ -165,7 +168,7 @@ fn load(
         None => context.load(entries.iter().copied(), now_ms),
         Some(scope) => context.replace(scope, entries.iter().copied(), now_ms),
     };
-    let loaded = loaded.unwrap();
+    let loaded = loaded.expect("there is room");
     assert_eq!(loaded.written, entries.len());
     model.load(&entries, now_ms);
     let named: Vec<_> = entries.iter().map(|entry| (entry.record, entry.name)).collect();
