@@ -9,7 +9,7 @@ use super::contents::{ChainId, ContentId, Work};
 use super::state::{Inspector, State};
 use super::values::Found;
 use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
-use super::{Half, KeptKeys, Moment};
+use super::{Half, KeptKeys, Moment, Trace};
 use crate::Outside;
 use crate::program::{
     Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Rule, SetId, Targets, Test,
@@ -267,7 +267,8 @@ impl<'a> Run<'a> {
             (_, Mode::Block, _) => Effect::Decided,
             (_, Mode::Detect, _) => Effect::WouldDecide,
         };
-        if rule.logged.log || rule.logged.audit || effect != Effect::Noted {
+        let logs = rule.logged.log || rule.logged.audit || self.state.trace == Trace::All;
+        if logs || effect != Effect::Noted {
             let record = self.record(rule, effect);
             self.state.matched_rules.push(record);
         }

@@ -71,6 +71,16 @@ pub enum Step {
     Paused,
 }
 
+/// Which matches are remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Trace {
+    /// Those of rules that log or decide.
+    #[default]
+    Logged,
+    /// All, `nolog` or not, for a person who wants to know what happens.
+    All,
+}
+
 /// Whether a policy's opening actions were done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Opened {
@@ -115,6 +125,20 @@ impl Inspection {
     /// Lets rules ask beyond the transaction. Without it, what only outside knows does not match.
     pub fn set_outside(&mut self, outside: Arc<dyn Outside>) {
         self.outside = Some(outside);
+    }
+
+    /// Chooses which matches are remembered.
+    pub fn set_trace(&mut self, trace: Trace) {
+        self.state.trace = trace;
+    }
+
+    /// The value of a `TX` variable, such as a score, as text; nothing if it is not set.
+    pub fn tx(&self, name: &str) -> Option<Vec<u8>> {
+        let slot = self.program.tx_slots.find(name.to_ascii_lowercase().as_bytes())?;
+        let value = self.state.tx.slot(slot);
+        let mut text = Vec::new();
+        self.state.tx.write(value, &mut text);
+        (value != values::TxValue::Absent).then_some(text)
     }
 
     /// What is done about matches; rules may have changed it (`ctl:ruleEngine`).

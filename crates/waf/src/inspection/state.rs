@@ -1,5 +1,6 @@
 //! What one transaction holds while it is inspected, and what a worker keeps between them.
 
+use super::Trace;
 use super::contents::{ContentId, Contents};
 use super::values::{Found, Tx, Values};
 use super::verdict::{MatchedRule, Mode};
@@ -139,6 +140,7 @@ pub(super) struct State {
     pub(super) sanitise: Vec<Sanitise>,
     pub(super) matched_rules: Vec<MatchedRule>,
     pub(super) audit_relevant: Switch,
+    pub(super) trace: Trace,
     pub(super) text: Vec<u8>,
 }
 
@@ -178,6 +180,7 @@ impl State {
             sanitise: Vec::new(),
             matched_rules: Vec::new(),
             audit_relevant: Switch::Off,
+            trace: Trace::Logged,
             text: Vec::new(),
         }
     }
@@ -214,6 +217,7 @@ impl State {
         self.sanitise.clear();
         self.matched_rules.clear();
         self.audit_relevant = Switch::Off;
+        self.trace = Trace::Logged;
     }
 
     pub(super) fn is_removed(&self, rule: RuleNumber) -> bool {
