@@ -10,12 +10,15 @@
 //! Left to others: which processor a request gets (`ctl:requestBodyProcessor`), the limit of the
 //! whole body and what follows from going over it, the names of variables, and all judgement.
 
+pub mod content_type;
 pub mod cookies;
+pub mod decode;
 mod fault;
 pub mod json;
 pub mod multipart;
 mod options;
 mod sink;
+pub mod spool;
 pub mod urlencoded;
 pub mod xml;
 

@@ -63,6 +63,19 @@ pub struct Limits {
     /// Files whose contents are handed out (`SecUploadFileLimit`, 100). Further ones are named and
     /// counted without their contents, and `MULTIPART_FILE_LIMIT_EXCEEDED` is raised.
     pub files_max: u32,
+    /// Content codings of one body. Ours; 3.
+    pub codings_max: u32,
+    /// Bytes that any one coding of a body may decode to (`SecRequestBodyLimit` of the recommended
+    /// configuration, 12.5 MiB).
+    pub decoded_bytes_max: u64,
+    /// Bytes that each byte of a coding may decode to on average, once there are more than
+    /// [`decoded_free_bytes`](Self::decoded_free_bytes). Text compresses to a tenth, zeros to a
+    /// thousandth. Ours; 200.
+    pub decoded_ratio_max: u32,
+    /// Decoded bytes below which the ratio does not matter. Ours; 256 KiB.
+    pub decoded_free_bytes: u64,
+    /// Members of a gzip stream, each of which costs a new decoder. Ours; 16.
+    pub gzip_members_max: u32,
 }
 
 impl Default for Limits {
@@ -79,6 +92,11 @@ impl Default for Limits {
             part_headers_max: 32,
             part_header_bytes_max: 4096,
             files_max: 100,
+            codings_max: 3,
+            decoded_bytes_max: 13_107_200,
+            decoded_ratio_max: 200,
+            decoded_free_bytes: 256 << 10,
+            gzip_members_max: 16,
         }
     }
 }

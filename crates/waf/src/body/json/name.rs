@@ -86,7 +86,7 @@ impl Name {
         };
         self.bytes.truncate(*len);
         self.bytes.extend_from_slice(ELEMENT);
-        push_number(&mut self.bytes, *next);
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(*next).as_bytes());
         // A body long enough to overflow is beyond any limit; its last elements share a name.
         *next = next.saturating_add(1);
         self.check()
@@ -94,34 +94,5 @@ impl Name {
 
     fn check(&self) -> Result<(), Reason> {
         if self.bytes.len() > self.bytes_max { Err(Reason::NameLength) } else { Ok(()) }
-    }
-}
-
-fn push_number(bytes: &mut Vec<u8>, number: u32) {
-    let mut digits = [0; 10];
-    let mut first = digits.len();
-    let mut rest = number;
-    loop {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    bytes.extend_from_slice(&digits[first..]);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers() {
-        for number in [0, 7, 10, 99, 100, 4_294_967_295] {
-            let mut bytes = Vec::new();
-            push_number(&mut bytes, number);
-            assert_eq!(bytes, number.to_string().into_bytes());
-        }
     }
 }
