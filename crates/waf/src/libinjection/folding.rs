@@ -77,7 +77,7 @@ enum Outcome {
 
 use Outcome::{Changed, Evil, Unchanged};
 
-impl Folder<'_, '_> {
+impl<'a> Folder<'a, '_> {
     fn run(&mut self) {
         if !self.begin() {
             return;
@@ -147,6 +147,12 @@ impl Folder<'_, '_> {
         self.len - self.left >= count
     }
 
+    /// The tokens from `left` on.
+    fn held<const COUNT: usize>(&self) -> [&Token<'a>; COUNT] {
+        let tokens = &self.tokens[self.left..self.left + COUNT];
+        std::array::from_fn(|at| &tokens[at])
+    }
+
     /// Leaves out the last `count` tokens, and begins again at the first one.
     fn drop_last(&mut self, count: usize) -> Outcome {
         self.len -= count;
@@ -190,7 +196,8 @@ impl Folder<'_, '_> {
 
     fn fold_two(&mut self) -> Outcome {
         let at = self.left;
-        let (left, right) = (self.tokens[at], self.tokens[at + 1]);
+        let [left, right] = self.held();
+        let phrase = phrase(left, right);
         match left.kind {
             Kind::Text | Kind::Semicolon if right.kind == left.kind => {
                 self.len -= 1;
@@ -200,7 +207,10 @@ impl Folder<'_, '_> {
                 self.drop_last(1)
             }
             Kind::OpenParenthesis if right.is_sign() => self.drop_and_step_back(),
-            _ if self.join(at) => self.drop_and_step_back(),
+            _ if let Some(joined) = phrase => {
+                self.tokens[at] = joined;
+                self.drop_and_step_back()
+            }
             // IF is a function elsewhere, but a statement in Transact-SQL.
             Kind::Semicolon
                 if right.kind == Kind::Function
@@ -239,7 +249,7 @@ impl Folder<'_, '_> {
                         Kind::SqlType | Kind::OpenParenthesis | Kind::Function
                     ) =>
             {
-                self.tokens[at] = right;
+                self.tokens[at] = *right;
                 self.drop_last(1)
             }
             // There are too many collations to list; all have an underscore.
@@ -257,7 +267,7 @@ impl Folder<'_, '_> {
                     self.tokens[at].kind = Kind::Number;
                     self.drop_last(0)
                 } else {
-                    self.tokens[at] = right;
+                    self.tokens[at] = *right;
                     self.drop_last(1)
                 }
             }
@@ -273,28 +283,13 @@ impl Folder<'_, '_> {
         }
     }
 
-    /// Makes a phrase of the words at `at` and behind it, in place of the first one.
-    fn join(&mut self, at: usize) -> bool {
-        let (left, right) = (self.tokens[at], self.tokens[at + 1]);
-        if !left.word.is_some_and(|word| word.leads) || !joins(left.kind) {
-            return false;
-        }
-        if !joins(right.kind) && right.kind != Kind::Logic {
-            return false;
-        }
-        let Some(phrase) = words::phrase(left.text, right.text) else { return false };
-        let Some(kind) = phrase.kind else { return false };
-        self.tokens[at] = Token { kind, text: phrase.text, word: Some(phrase), ..left };
-        true
-    }
-
     fn fold_three(&mut self) -> Outcome {
         use Kind::{
             Bareword, Comma, Dot, Expression, Function, Group, Keyword, Logic, Number,
             OpenParenthesis, Operator, SqlType, Text, Variable,
         };
         let at = self.left;
-        let [left, middle, right] = [self.tokens[at], self.tokens[at + 1], self.tokens[at + 2]];
+        let [left, middle, right] = self.held();
         match (left.kind, middle.kind, right.kind) {
             (Number | Bareword, Operator, Number | Bareword)
             | (Variable, Operator, Variable | Number | Bareword)
@@ -317,7 +312,7 @@ impl Folder<'_, '_> {
             }
             (Comma, _, _) if middle.is_sign() && right.is_value() => {
                 // `1,-1` is `1`, so the token before the comma has to be looked at again.
-                self.tokens[at + 1] = right;
+                self.tokens[at + 1] = *right;
                 self.drop_last(3)
             }
             (Expression, Dot, Bareword) => self.drop_middle(),
@@ -337,6 +332,15 @@ impl Folder<'_, '_> {
         self.tokens[self.left + 1] = self.tokens[self.left + 2];
         self.drop_last(1)
     }
+}
+
+/// Two words as one phrase, if they make one.
+fn phrase<'a>(left: &Token<'a>, right: &Token<'a>) -> Option<Token<'a>> {
+    if !left.word?.leads || !joins(left.kind) || !joins(right.kind) && right.kind != Kind::Logic {
+        return None;
+    }
+    let phrase = words::phrase(left.text, right.text)?;
+    Some(Token { kind: phrase.kind?, text: phrase.text, word: Some(phrase), ..*left })
 }
 
 /// Whether tokens of this kind may be part of a phrase.

@@ -26,6 +26,8 @@ mod fingerprints;
 mod folding;
 mod html;
 mod necessary;
+#[cfg(test)]
+mod tests;
 mod token;
 mod tokenizer;
 mod verdict;

@@ -113,3 +113,105 @@ const fn marked(set: u8) -> [bool; 256] {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::libinjection::fingerprints::Fingerprint;
+    use crate::libinjection::token::Kind;
+    use crate::libinjection::{sqli, xss};
+
+    /// All sequences of one to five of `kinds`.
+    fn sequences(kinds: &[Kind]) -> Vec<Vec<Kind>> {
+        let mut all = vec![Vec::new()];
+        let mut from = 0;
+        for _ in 0..5 {
+            let to = all.len();
+            for at in from..to {
+                for &kind in kinds {
+                    all.push([&all[at][..], &[kind]].concat());
+                }
+            }
+            from = to;
+        }
+        all
+    }
+
+    #[test]
+    fn figures_make_no_listed_fingerprint() {
+        use Kind::{Bareword, Colon, Comma, Number, Operator, Semicolon};
+        let all = sequences(&[Number, Bareword, Operator, Comma, Colon, Semicolon]);
+        assert_eq!(all.len(), 1 + 6 + 36 + 216 + 1296 + 7776);
+        for kinds in all {
+            assert!(!Fingerprint::new(kinds.iter().copied()).is_listed(), "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_makes_but_one_listed_fingerprint() {
+        use Kind::{
+            Bareword, Collate, Expression, Function, Group, Keyword, Logic, Number, Operator,
+            SqlType, Statement, Union, Variable,
+        };
+        let words = [
+            Bareword, Collate, Expression, Function, Group, Keyword, Logic, Number, Operator,
+            SqlType, Statement, Union, Variable,
+        ];
+        for word in words {
+            for numbers in [&[][..], &[Number], &[Bareword], &[Number, Number], &[Bareword, Number]]
+            {
+                let kinds = [numbers, &[word]].concat();
+                let listed = Fingerprint::new(kinds.iter().copied()).is_listed();
+                assert_eq!(listed, kinds == [Number, Union], "{kinds:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_possible() {
+        let check = |input: &str, sqli_expected, xss_expected| {
+            let input = input.as_bytes();
+            assert_eq!(sqli_possible(input), sqli_expected, "{}", input.escape_ascii());
+            assert_eq!(xss_possible(input), xss_expected, "{}", input.escape_ascii());
+            assert!(sqli(input).is_none() || sqli_expected, "{}", input.escape_ascii());
+            assert!(xss(input).is_none() || xss_expected, "{}", input.escape_ascii());
+        };
+        for word in [
+            "",
+            "1union",
+            "0b2union",
+            "0x1and",
+            "a_b",
+            "deadbeef",
+            "na\u{ef}ve",
+            "1e5union",
+            "00x0b",
+        ] {
+            check(word, false, false);
+        }
+        for figures in
+            ["1.5", "2024-01-15", "10:30", "[1, 2, [3]]", "-1/2", "\\1", "{}", "1-", "1 - -1"]
+        {
+            check(figures, false, false);
+        }
+        for figures in ["<1>", "=1", "1 < 2"] {
+            check(figures, false, true);
+        }
+        for both in [
+            "1--", "1 union", "a b", "a.b", "'", "\"", "1/*", "1#", "@1", "(1)", "$", "1|", "&",
+            "`",
+        ] {
+            check(both, true, false);
+        }
+        check("a=b", true, true);
+    }
+
+    #[test]
+    fn the_tables_say_the_same() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(sqli_possible(&[byte, b'a']), NOT_IN_A_WORD[usize::from(byte)], "{byte}");
+            assert_eq!(sqli_possible(&[byte, b'.']), NOT_IN_FIGURES[usize::from(byte)], "{byte}");
+            assert_eq!(xss_possible(&[byte]), OPENS_MARKUP[usize::from(byte)], "{byte}");
+        }
+    }
+}
