@@ -24,7 +24,7 @@ pub(super) enum Piece<'a> {
     Tag(&'a [u8]),
     /// The name of an attribute.
     Attribute(&'a [u8]),
-    /// The value of the attribute whose name came just before, if one did.
+    /// The value of the attribute whose name came just before, or what the input begins with in quotes.
     Value(&'a [u8]),
     Comment(&'a [u8]),
     Doctype,

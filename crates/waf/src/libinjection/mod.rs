@@ -12,10 +12,11 @@
 //!
 //! The reference is libinjection 4.0.0 as it behaves on x86-64, where a C `char` is signed: verdicts
 //! and fingerprints agree with it on every input, its oddities included, because rule sets are tuned
-//! to them. It differs from 3.9.2 (inside `mod_security2` 2.9.7) and 3.10 (inside libmodsecurity 3.0.9 to
-//! 3.0.14) in two points: `1.e` and its like are skipped, as MySQL does, and an attribute `on...` counts
-//! only when it begins with the name of an event, of which 4.0 knows more than 3.10 did. Words,
-//! fingerprints and events are data, in `data/libinjection`.
+//! to them. Those that older firewalls carry differ in three points. 3.9.2 (in `mod_security2` 2.9.7)
+//! and 3.10 (in libmodsecurity 3.0.9) take `1.e` for a name, where 4.0 skips it as MySQL does; they take
+//! every attribute `on...` for a handler, where 4.0 asks for the name of an event; and 3.10 of 2023 (in
+//! libmodsecurity 3.0.13) knows fewer events. Words, fingerprints and events are data, in
+//! `data/libinjection`.
 //!
 //! Two things hold here and not there. Nothing is allocated. And every input takes time in
 //! proportion to its length: a dotted run of words is measured once, not from each of its words again.

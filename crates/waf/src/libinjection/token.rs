@@ -70,12 +70,8 @@ pub(super) enum Mark {
     None,
     /// A quote, or a tick.
     Quote(u8),
-    /// Oracle's `q'[...]'`.
-    Oracle,
-    /// `U&'...'`.
-    Unicode,
-    /// PostgreSQL's `$tag$...$tag$`.
-    Dollar,
+    /// More than a quote: Oracle's `q'[`, `U&'`, PostgreSQL's `$tag$`. No quote is like it.
+    Other,
 }
 
 /// A piece of SQL.

@@ -272,11 +272,7 @@ impl<'a> Tokenizer<'a> {
         if (self.peek(1), self.peek(2)) != (Some(b'&'), Some(b'\'')) {
             return self.word();
         }
-        let mut text = self.text_from(self.at + 3, b'\'', Mark::Unicode);
-        if text.close != Mark::None {
-            text.close = Mark::Unicode;
-        }
-        text
+        self.text_from(self.at + 3, b'\'', Mark::Other)
     }
 
     /// `q'[...]'` with its `q` at `q`, or a word.
@@ -293,7 +289,7 @@ impl<'a> Tokenizer<'a> {
         };
         let from = q + 3;
         let end = self.find([end, b'\''], from);
-        self.marked(from, end, 2, Mark::Oracle, Mark::Oracle)
+        self.marked(from, end, 2, Mark::Other, Mark::Other)
     }
 
     /// `b'01'` or `x'1f'`, or a word.
@@ -381,16 +377,16 @@ impl<'a> Tokenizer<'a> {
         if next == b'$' {
             let from = self.at + 2;
             let end = self.find(*b"$$", from);
-            return self.marked(from, end, 2, Mark::Dollar, Mark::Dollar);
+            return self.marked(from, end, 2, Mark::Other, Mark::Other);
         }
         let letters = self.span(self.at + 1, LETTER);
-        if letters == 0 || self.peek(letters + 1) != Some(b'$') {
+        if self.peek(letters + 1) != Some(b'$') {
             return self.take(Kind::Bareword, 1);
         }
         let from = self.at + letters + 2;
         let tag = &self.input[self.at..from];
         let end = memmem::find(&self.input[from..], tag).map(|ahead| from + ahead);
-        self.marked(from, end, tag.len(), Mark::Dollar, Mark::Dollar)
+        self.marked(from, end, tag.len(), Mark::Other, Mark::Other)
     }
 
     /// A number, a dot without figures, or `None` for a number like `1.e`, which MySQL overlooks.

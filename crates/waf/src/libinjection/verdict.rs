@@ -97,13 +97,13 @@ fn are_two_meant(input: &[u8], first: &Token<'_>, second: &Token<'_>, count: usi
         _ if mark == Some(b'#') => false,
         (Kind::Bareword, Kind::Comment) => mark == Some(b'/'),
         (Kind::Number, Kind::Comment) if mark == Some(b'/') => true,
-        // «1234-ABCdefGHI--» is an identifier, «1234--» is not. libinjection looks at what follows the
-        // number as if the number began the value.
+        // «1234-ABCdefGHI--» is an identifier, «1234--» is not. What follows the number is looked up as
+        // if the number began the value. White space of 0x80 and more counts, a C char being signed.
         (Kind::Number, Kind::Comment) => {
             count > 2
                 || matches!(
                     input.get(first.text.len()..),
-                    Some([0..=b' ' | 0x80.., ..] | [b'/', b'*', ..] | [b'-', b'-', ..])
+                    Some([0..=b' ' | 0x80.., ..] | [b'-', b'-', ..])
                 )
         }
         // Two dashes are common in plain text; at the end of a value they are not.

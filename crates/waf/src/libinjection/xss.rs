@@ -53,14 +53,13 @@ fn find(input: &[u8], place: Place) -> Option<Script> {
     let mut html = Html::new(input, place);
     let mut role = Role::Harmless;
     while let Some(piece) = html.next() {
-        let named = std::mem::replace(&mut role, Role::Harmless);
         match piece {
             Piece::Doctype => return Some(Script::Doctype),
             Piece::Tag(name) if is_tag(name) => return Some(Script::Tag),
             Piece::Comment(text) if is_read(text) => return Some(Script::Comment),
             Piece::Tag(_) | Piece::Comment(_) => {}
             Piece::Attribute(name) => role = self::role(name),
-            Piece::Value(value) => match named {
+            Piece::Value(value) => match role {
                 Role::Runs => return Some(Script::Attribute),
                 Role::Style => return Some(Script::Style),
                 Role::Address if is_script(value) => return Some(Script::Address),

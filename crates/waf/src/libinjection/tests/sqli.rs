@@ -84,6 +84,10 @@ fn numbers() {
         (b"1.1.1 or 1=1", ""),
         (b". or 1=1", ""),
         (b"12 union select 0x31", "1UE1"),
+        (b"1 union 1e-a", ""),
+        (b"'1e--", ""),
+        (b"1d\x00--", "1c"),
+        (b"1f\xa0/*", "1c"),
     ]);
 }
 
@@ -131,6 +135,12 @@ fn texts() {
         (b"a and 1 --", "n&1c"),
         (b"'foo' 'bar' union select 1", "sUE1"),
         (b"e or 1=1", "n&1"),
+        (b"''+'", ""),
+        (b"'='''", "sos"),
+        (b"'='' ", ""),
+        (b"'*'''", "sos"),
+        (b"$a\x00b$c$a\x00b$ or 1=1", "s&1"),
+        (b"$a\x00b$c$d or 1=1", ""),
     ]);
 }
 
@@ -162,6 +172,15 @@ fn names() {
         (b"@user(1) or 2=2", ""),
         (b"1 or database( ) like 2", "1&f()"),
         (b"a$b or 1=1", "n&1"),
+        (b"1 union`a", ""),
+        (b"1 into outfile`a", "1kn"),
+        (b"1`", ""),
+        (b"a `", ""),
+        (b"1)`a", ""),
+        (b"select 1 from[]", "E1kn"),
+        (b"1 union![]1", "1Uon1"),
+        (b"1 select table`", ""),
+        (b"\"or table.a", ""),
     ]);
 }
 
@@ -205,6 +224,21 @@ fn comments() {
         (b"1 --\\", "1c"),
         (b"select /*a", ""),
         (b"a';/*", ""),
+        (b"x--sp_password", "nc"),
+        (b"a#sp_password", "nc"),
+        (b"sp_password--", "nc"),
+        (b"1\xa0--", "1c"),
+        (b"'/*a", "sc"),
+        (b"\"/*a", "sc"),
+        (b"\"#\"", ""),
+        (b"\"#a;", ""),
+        (b"'-- 1or a", ""),
+        (b"-- a/*", ""),
+        (b"--\x00a union#", ""),
+        (b"--\xa0/*!", ""),
+        (b"1 union", ""),
+        (b"-1union", "1U"),
+        (b"1 union all", "1U"),
     ]);
 }
 
@@ -246,6 +280,13 @@ fn operators() {
         (b"1 in (1) or 2=2", "1&1"),
         (b"1 not in (2,3) or 2", "1&1"),
         (b"1 in 2 or 3=3", ""),
+        (b"1)+from+a)", "1)on)"),
+        (b"1 rlike(::union select a", ""),
+        (b"1 rlike(-\"\")", "1o(s)"),
+        (b"1+(+a=", "1o(no"),
+        (b"1 or a<binary a", ""),
+        (b"1 select a<binary a", ""),
+        (b"1 and time-a", ""),
     ]);
 }
 
@@ -281,6 +322,9 @@ fn phrases() {
         (b"1 collate a union select 2", ""),
         (b"1 similar to 2 or 1=1", "1&1"),
         (b"'1 sounds like 2 or 1=1", ""),
+        (b"1 create or;a/*!", "X"),
+        (b"'<a create or replace a", "sonTn"),
+        (b"1 natural. select a>", "1nEno"),
     ]);
 }
 
@@ -332,6 +376,26 @@ fn folding() {
         (b"char(1) union select 2", "f(1)U"),
         (b"a,b,c,d,e", ""),
         (b"1 or 1=1 or 1=1 or 1=1", "1&1"),
+        (b"1-(-1)union select", "1UE"),
+        (b"'-a(-1", "son(1"),
+        (b"1 binary cos(a", ""),
+        (b"interval(cos(binary binary a", "k(f(n"),
+        (b"'1cos(binary binary a", "s1f(n"),
+        (b"1 group by-(1 in(", "1B(1o"),
+        (b"1 having-(1)", "1B(1)"),
+        (b"a)group by-a", "n)Bn"),
+        (b"a,(select+if", "n,(Ef"),
+        (b"1+(select+substr", "1o(Ef"),
+        (b"a-(1)", ""),
+        (b"a)-(in union select 1", "nUE1"),
+        (b"1),(\\+ union select 1", ""),
+        (b"binary union select 1", "UE1"),
+        (b"binary(''--", "sc"),
+        (b"1 collate `a_b` union select 2", "1AtUE"),
+        (b"1 collate `a\x00_b` union select 2", ""),
+        (b"1into+a", ""),
+        (b"1,(-a", ""),
+        (b"a,-(select a", "n,(En"),
     ]);
 }
 
@@ -356,5 +420,8 @@ fn evasions_and_odd_bytes() {
         (b"1e\x00 or 1=1", ""),
         (b"\xa0or 1=1 union select 2", "&1UE1"),
         (b"b'0\x00' or 1=1", "1&1"),
+        (b"-1and 1\x7f", "1&1"),
+        (b"\x7f/*", ""),
+        (b"a--\xa0''1a", ""),
     ]);
 }

@@ -98,6 +98,10 @@ fn tags() {
         (b"\"><script>", Some(Script::Tag)),
         (b"`><script>", Some(Script::Tag)),
         (b"'a'<script>", Some(Script::Tag)),
+        (b"></1><script>", Some(Script::Tag)),
+        (b"></a a><script>", Some(Script::Tag)),
+        (b"></a><script>", Some(Script::Tag)),
+        (b"<![CDATA[`", None),
     ]);
 }
 
@@ -159,6 +163,15 @@ fn attributes() {
         (b"<a style=", None),
         (b"<a style='", Some(Script::Style)),
         (b"<a style\x00=1>", Some(Script::Style)),
+        (b"=\"\"onerror=a", None),
+        (b"= datasrc=1", Some(Script::Attribute)),
+        (b"ondrag/=a", None),
+        (b"xlink/=a", None),
+        (b"`onerror=a", Some(Script::Attribute)),
+        (b"<a a=\"><script", Some(Script::Tag)),
+        (b"\"onload=a", Some(Script::Attribute)),
+        (b"<%=\"><frame", Some(Script::Tag)),
+        (b"'onerror=a", Some(Script::Attribute)),
     ]);
 }
 
@@ -212,6 +225,11 @@ fn addresses() {
         (b"<a action=java>", Some(Script::Address)),
         (b"<a formaction=java>", Some(Script::Address)),
         (b"<a action=/go>", None),
+        (b"href=&#Xajava", Some(Script::Address)),
+        (b"<a href=&#x;java>", None),
+        (b"<a href=&#2097226;ava>", None),
+        (b"<a href=&#x10004a;ava>", Some(Script::Address)),
+        (b"<a href=&#x20004a;ava>", None),
     ]);
 }
 
