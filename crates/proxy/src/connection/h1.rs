@@ -8,11 +8,9 @@
 //! for a while, lest a reset overtake the answer (RFC 9112, section 9.6).
 
 use std::future::poll_fn;
-use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tidegate_http::chunked::ChunkLimits;
 use tidegate_http::error::RequestError;
 use tidegate_http::field::Known;
 use tidegate_http::framing::{Body, Persist};
@@ -20,7 +18,8 @@ use tidegate_http::parse::{self, HeadLimits, HeadScan};
 use tidegate_http::{Headers, Method, Request, Response, Version, framing, write};
 use tidegate_telemetry::Stamp;
 
-use super::body::{BodyError, BodyReader, BodyWriter, More, Outbox};
+use super::body::BodyWriter;
+use super::framed::Framed;
 use super::linger;
 use super::transport::Transport;
 use crate::worker::buffers::Buffer;
@@ -39,20 +38,15 @@ enum EmptyLine {
 /// A connection from a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    transport: Transport,
+    framed: Framed,
     slot: Slot,
-    input: Option<Buffer>,
     /// The beginning of a head whose client is slow, so that it does not hold a whole buffer.
     parked: Vec<u8>,
-    out: Outbox,
     scan: HeadScan,
-    reader: BodyReader,
-    writer: BodyWriter,
     persist: Persist,
     requests: u32,
     head_in: u64,
     head_out: u64,
-    body_out: u64,
 }
 
 /// What came while a connection waited.
@@ -120,25 +114,22 @@ impl Idle {
     /// Becomes ready to receive.
     pub(crate) fn wake(self) -> Connection {
         Connection {
-            transport: self.transport,
+            framed: Framed::new(self.transport),
             slot: self.slot,
-            input: None,
             parked: Vec::new(),
-            out: Outbox::default(),
             scan: HeadScan::default(),
-            reader: BodyReader::new(Body::None, ChunkLimits::default()),
-            writer: BodyWriter::None,
             persist: Persist::KeepAlive,
             requests: self.requests,
             head_in: 0,
             head_out: 0,
-            body_out: 0,
         }
     }
 
     /// Becomes ready to receive, with what has come before the connection was known to be HTTP/1.
     pub(crate) fn wake_with(self, received: Buffer) -> Connection {
-        Connection { input: Some(received), ..self.wake() }
+        let mut connection = self.wake();
+        connection.framed.input = Some(received);
+        connection
     }
 }
 
@@ -146,6 +137,16 @@ impl Connection {
     /// The connection's place in the wheel.
     pub(crate) fn slot(&self) -> &Slot {
         &self.slot
+    }
+
+    /// The bodies of the message under way.
+    pub(crate) fn framed(&self) -> &Framed {
+        &self.framed
+    }
+
+    /// The same, to be read and written.
+    pub(crate) fn framed_mut(&mut self) -> &mut Framed {
+        &mut self.framed
     }
 
     /// Requests received.
@@ -160,14 +161,14 @@ impl Connection {
 
     /// Whether bytes beyond the last request have been received already.
     pub(crate) fn has_input(&self) -> bool {
-        self.input.as_ref().is_some_and(|buffer| !buffer.is_empty())
+        self.framed.input.as_ref().is_some_and(|buffer| !buffer.is_empty())
     }
 
     /// Becomes idle: gives all buffers back. What was received and not used would be lost, see
     /// [`Connection::has_input`].
     pub(crate) fn rest(mut self) -> Idle {
-        self.out.release();
-        Idle { transport: self.transport, slot: self.slot, requests: self.requests }
+        self.framed.out.release();
+        Idle { transport: self.framed.transport, slot: self.slot, requests: self.requests }
     }
 
     /// Receives a request head into `request`. `first_byte` is stamped when its first byte is there.
@@ -201,16 +202,15 @@ impl Connection {
             }
             Err(received) => return received,
         };
-        let Some(buffer) = &mut self.input else { return Received::Broken };
+        let Some(buffer) = &mut self.framed.input else { return Received::Broken };
         buffer.consume(end);
         self.head_in = end as u64;
         match framing::of_request(request) {
             Ok(body) => {
                 self.persist = framing::persist_request(request);
-                self.reader = BodyReader::new(body, ChunkLimits::default());
-                self.writer = BodyWriter::None;
+                self.framed.begin_reading(body);
+                self.framed.begin_writing(Body::None);
                 self.head_out = 0;
-                self.body_out = 0;
                 Received::Request
             }
             Err(error) => Received::Refused(error),
@@ -225,7 +225,8 @@ impl Connection {
         empty_line: &mut EmptyLine,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Received>> {
-        let buffer = self.input.get_or_insert_with(Buffer::take);
+        let Framed { transport, input, .. } = &mut self.framed;
+        let buffer = input.get_or_insert_with(Buffer::take);
         if !self.parked.is_empty() {
             buffer.append(&std::mem::take(&mut self.parked));
         }
@@ -247,7 +248,7 @@ impl Connection {
                     buffer.make_room();
                 }
             }
-            match self.transport.poll_read(cx, buffer.spare_mut()) {
+            match transport.poll_read(cx, buffer.spare_mut()) {
                 Poll::Ready(Ok(n)) if n > 0 => buffer.advance(n),
                 Poll::Ready(_) if buffer.is_empty() => {
                     return Poll::Ready(Err(Received::Closed));
@@ -256,52 +257,12 @@ impl Connection {
                 Poll::Pending => {
                     if buffer.len() <= PARKED_BYTES_MAX {
                         self.parked = buffer.filled().to_vec();
-                        self.input = None;
+                        *input = None;
                     }
                     return Poll::Pending;
                 }
             }
         }
-    }
-
-    /// Whether the whole request body has been taken.
-    pub(crate) fn body_is_done(&self) -> bool {
-        self.reader.is_done()
-    }
-
-    /// Sees to it that there is request data or its end is known.
-    pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<More, BodyError>> {
-        if self.reader.is_done() {
-            return Poll::Ready(Ok(More::End));
-        }
-        let buffer = self.input.get_or_insert_with(Buffer::take);
-        let more = self.reader.poll_more(&mut self.transport, buffer, cx);
-        if more.is_pending() && buffer.is_empty() {
-            self.input = None;
-        }
-        more
-    }
-
-    /// The request data that can be taken now.
-    pub(crate) fn data(&self) -> &[u8] {
-        self.input.as_ref().map_or(&[], |buffer| self.reader.data(buffer))
-    }
-
-    /// Bytes of request data that are known to come: those at hand, and what is left of their chunk.
-    pub(crate) fn announced(&self) -> u64 {
-        self.reader.announced()
-    }
-
-    /// Takes request data.
-    pub(crate) fn consume(&mut self, n: usize) {
-        if let Some(buffer) = &mut self.input {
-            self.reader.consume(buffer, n);
-        }
-    }
-
-    /// The trailers of the request, once its body has ended.
-    pub(crate) fn trailers(&self) -> Option<&Headers> {
-        self.reader.trailers()
     }
 
     /// Ready once the client has reset the connection: nobody is left to answer.
@@ -310,12 +271,12 @@ impl Connection {
     /// pipelined its next request surely does. TCP tells a client that went away with a mere FIN from
     /// those only once something is sent to it.
     pub(crate) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.reader.is_done() {
+        if !self.framed.body_is_done() {
             // Its body is being read, which finds out more.
             return Poll::Pending;
         }
-        let readable = ready!(self.transport.poll_read_ready(cx));
-        if readable.is_err() || self.transport.is_broken() {
+        let readable = ready!(self.framed.transport.poll_read_ready(cx));
+        if readable.is_err() || self.framed.transport.is_broken() {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -332,7 +293,7 @@ impl Connection {
         if version == Version::Http10 {
             return;
         }
-        let out = self.out.bytes_mut();
+        let out = self.framed.out.bytes_mut();
         write::status_line(out, status);
         write::end_to_end(out, fields, |_| true);
         write::end(out);
@@ -352,8 +313,8 @@ impl Connection {
         let status = response.status;
         // The length that a response without content has is the origin's to tell.
         let told = body == Body::None && (request.method == Method::Head || status == 304);
-        self.out.mark();
-        let out = self.out.bytes_mut();
+        self.framed.out.mark();
+        let out = self.framed.out.bytes_mut();
         let begin = out.len();
         write::status_line(out, status);
         write::end_to_end(out, &response.headers, |known| known != Known::ContentLength || told);
@@ -373,35 +334,35 @@ impl Connection {
         }
         write::end(out);
         self.head_out += (out.len() - begin) as u64;
-        self.writer = BodyWriter::new(framed);
+        self.framed.begin_writing(framed);
     }
 
     /// Gives up within a response: closes without the end that the framing has promised.
     pub(crate) fn abort(&mut self) {
         self.persist = Persist::Close;
-        if matches!(self.writer, BodyWriter::UntilClose) {
+        if matches!(self.framed.writer, BodyWriter::UntilClose) {
             // A closed connection would be the proper end of this body; a reset is not.
-            self.transport.reset_on_close();
+            self.framed.transport.reset_on_close();
         }
-        self.writer = BodyWriter::Aborted;
+        self.framed.writer = BodyWriter::Aborted;
     }
 
     /// Takes the response back, if nothing of it has been sent yet.
     pub(crate) fn retract(&mut self) -> Option<()> {
-        self.out.retract()?;
-        (self.head_out, self.body_out) = (0, 0);
-        self.writer = BodyWriter::None;
+        self.framed.out.retract()?;
+        self.head_out = 0;
+        self.framed.begin_writing(Body::None);
         Some(())
     }
 
     /// Whether the response was given up.
     pub(crate) fn is_aborted(&self) -> bool {
-        matches!(self.writer, BodyWriter::Aborted)
+        matches!(self.framed.writer, BodyWriter::Aborted)
     }
 
     /// Writes the head of a 101, after which the connection is a tunnel.
     pub(crate) fn switch(&mut self, protocol: &[u8], fields: &Headers) {
-        let out = self.out.bytes_mut();
+        let out = self.framed.out.bytes_mut();
         write::status_line(out, 101);
         write::end_to_end(out, fields, |_| true);
         write::field(out, b"Connection", b"upgrade");
@@ -410,52 +371,31 @@ impl Connection {
         self.persist = Persist::Close;
     }
 
-    /// Takes response data, all or some of it.
-    pub(crate) fn poll_write(
-        &mut self,
-        data: &[u8],
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let n = ready!(self.writer.poll_write(&mut self.transport, &mut self.out, data, cx))?;
-        self.body_out += n as u64;
-        Poll::Ready(Ok(n))
-    }
-
-    /// Ends the response body.
-    pub(crate) fn finish(&mut self, trailers: Option<&Headers>) {
-        self.writer.finish(&mut self.out, trailers);
-    }
-
-    /// Sends what was written.
-    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.out.poll_flush(&mut self.transport, cx)
-    }
-
     /// Bytes of the response head and body written so far.
     pub(crate) fn bytes_out(&self) -> (u64, u64) {
-        (self.head_out, self.body_out)
+        (self.head_out, self.framed.body_out)
     }
 
     /// What becomes of the connection now that its response has been sent.
     pub(crate) fn after(&self) -> Persist {
-        if self.reader.is_done() { self.persist } else { Persist::Close }
+        if self.framed.body_is_done() { self.persist } else { Persist::Close }
     }
 
     /// Closes, when the client has had time to read the answer.
     pub(crate) async fn close(mut self) {
-        self.out.release();
-        self.input = None;
-        linger::close(self.transport, &self.slot).await;
+        self.framed.out.release();
+        self.framed.input = None;
+        linger::close(self.framed.transport, &self.slot).await;
     }
 
     /// The bare transport, what was received beyond the request, and the slot, for a tunnel.
     pub(crate) fn tunnel_parts(&mut self) -> (&mut Transport, Option<Buffer>, &Slot) {
-        let input = self.input.take().filter(|buffer| !buffer.is_empty());
-        (&mut self.transport, input, &self.slot)
+        let input = self.framed.input.take().filter(|buffer| !buffer.is_empty());
+        (&mut self.framed.transport, input, &self.slot)
     }
 
     /// The transport and what was received, for HTTP/2.
     pub(crate) fn into_http2(self) -> (Transport, Slot, Option<Buffer>) {
-        (self.transport, self.slot, self.input)
+        (self.framed.transport, self.slot, self.framed.input)
     }
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod body;
 pub(crate) mod drive;
+pub(crate) mod framed;
 pub(crate) mod gathered;
 pub(crate) mod h1;
 pub(crate) mod h2;
@@ -102,7 +103,7 @@ impl Downstream<'_> {
     /// Whether the whole request body has been taken.
     pub(crate) fn body_is_done(&self) -> bool {
         match self {
-            Self::Http1(connection) => connection.body_is_done(),
+            Self::Http1(connection) => connection.framed().body_is_done(),
             Self::Http2(stream) => stream.body_is_done(),
         }
     }
@@ -110,7 +111,7 @@ impl Downstream<'_> {
     /// Sees to it that there is request data or its end is known.
     pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<More, BodyError>> {
         match self {
-            Self::Http1(connection) => connection.poll_body(cx),
+            Self::Http1(connection) => connection.framed_mut().poll_body(cx),
             Self::Http2(stream) => stream.poll_body(cx),
         }
     }
@@ -118,7 +119,7 @@ impl Downstream<'_> {
     /// The request data that can be taken now.
     pub(crate) fn data(&self) -> &[u8] {
         match self {
-            Self::Http1(connection) => connection.data(),
+            Self::Http1(connection) => connection.framed().data(),
             Self::Http2(stream) => stream.data(),
         }
     }
@@ -126,7 +127,7 @@ impl Downstream<'_> {
     /// Bytes of request data that are known to come: those at hand at least.
     pub(crate) fn announced(&self) -> u64 {
         match self {
-            Self::Http1(connection) => connection.announced(),
+            Self::Http1(connection) => connection.framed().announced(),
             Self::Http2(stream) => stream.data().len() as u64,
         }
     }
@@ -134,7 +135,7 @@ impl Downstream<'_> {
     /// Takes request data.
     pub(crate) fn consume(&mut self, n: usize) {
         match self {
-            Self::Http1(connection) => connection.consume(n),
+            Self::Http1(connection) => connection.framed_mut().consume(n),
             Self::Http2(stream) => stream.consume(n),
         }
     }
@@ -142,7 +143,7 @@ impl Downstream<'_> {
     /// The trailers of the request, once its body has ended.
     pub(crate) fn trailers(&self) -> Option<&Headers> {
         match self {
-            Self::Http1(connection) => connection.trailers(),
+            Self::Http1(connection) => connection.framed().trailers(),
             Self::Http2(stream) => stream.trailers(),
         }
     }
@@ -197,7 +198,7 @@ impl Downstream<'_> {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         match self {
-            Self::Http1(connection) => connection.poll_write(data, cx),
+            Self::Http1(connection) => connection.framed_mut().poll_write(data, cx),
             Self::Http2(stream) => stream.poll_write(data, cx),
         }
     }
@@ -206,7 +207,7 @@ impl Downstream<'_> {
     pub(crate) fn finish(&mut self, trailers: Option<&Headers>) -> io::Result<()> {
         match self {
             Self::Http1(connection) => {
-                connection.finish(trailers);
+                connection.framed_mut().finish(trailers);
                 Ok(())
             }
             Self::Http2(stream) => stream.finish(trailers),
@@ -216,7 +217,7 @@ impl Downstream<'_> {
     /// Sends what was written.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Http1(connection) => connection.poll_flush(cx),
+            Self::Http1(connection) => connection.framed_mut().poll_flush(cx),
             Self::Http2(_) => Poll::Ready(Ok(())),
         }
     }

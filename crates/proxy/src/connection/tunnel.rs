@@ -26,7 +26,7 @@ pub(crate) async fn run(
     idle: Duration,
 ) -> TunnelEnd {
     // The head of the 101 is still to be sent; what either side has sent early follows it.
-    if poll_fn(|cx| client.poll_flush(cx)).await.is_err() {
+    if poll_fn(|cx| client.framed_mut().poll_flush(cx)).await.is_err() {
         return TunnelEnd::default();
     }
     let (mut server, from_server) = server.into_tunnel();

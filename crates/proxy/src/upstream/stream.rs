@@ -61,7 +61,7 @@ impl Upstream {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         match self {
-            Self::Http1(connection) => connection.poll_write(data, cx),
+            Self::Http1(connection) => connection.framed_mut().poll_write(data, cx),
             Self::Http2(stream) => stream.poll_write(data, cx),
         }
     }
@@ -70,7 +70,7 @@ impl Upstream {
     pub(crate) fn finish(&mut self, trailers: Option<&Headers>) -> io::Result<()> {
         match self {
             Self::Http1(connection) => {
-                connection.finish(trailers);
+                connection.framed_mut().finish(trailers);
                 Ok(())
             }
             Self::Http2(stream) => stream.finish(trailers),
@@ -80,7 +80,7 @@ impl Upstream {
     /// Sends what was written.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Http1(connection) => connection.poll_flush(cx),
+            Self::Http1(connection) => connection.framed_mut().poll_flush(cx),
             Self::Http2(_) => Poll::Ready(Ok(())),
         }
     }
@@ -102,7 +102,7 @@ impl Upstream {
     /// Sees to it that there is response data or its end is known.
     pub(crate) fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<More, BodyError>> {
         match self {
-            Self::Http1(connection) => connection.poll_body(cx),
+            Self::Http1(connection) => connection.framed_mut().poll_body(cx),
             Self::Http2(stream) => stream.poll_body(cx),
         }
     }
@@ -110,7 +110,7 @@ impl Upstream {
     /// The response data that can be taken now.
     pub(crate) fn data(&self) -> &[u8] {
         match self {
-            Self::Http1(connection) => connection.data(),
+            Self::Http1(connection) => connection.framed().data(),
             Self::Http2(stream) => stream.data(),
         }
     }
@@ -118,7 +118,7 @@ impl Upstream {
     /// Takes response data.
     pub(crate) fn consume(&mut self, n: usize) {
         match self {
-            Self::Http1(connection) => connection.consume(n),
+            Self::Http1(connection) => connection.framed_mut().consume(n),
             Self::Http2(stream) => stream.consume(n),
         }
     }
@@ -126,7 +126,7 @@ impl Upstream {
     /// The trailers of the response, once its body has ended.
     pub(crate) fn trailers(&self) -> Option<&Headers> {
         match self {
-            Self::Http1(connection) => connection.trailers(),
+            Self::Http1(connection) => connection.framed().trailers(),
             Self::Http2(stream) => stream.trailers(),
         }
     }
