@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> int:
         help="all, figures (a table of the newest results), or any of " + ", ".join(SCENARIOS),
     )
     parser.add_argument("--rounds", type=int, default=5, help="counted rounds of each contestant (5)")
+    parser.add_argument("--seconds", type=int, default=4, help="loaded seconds of each turn, where a load is timed (4)")
     parser.add_argument("--results", type=Path, default=machine.BENCH / "results", help="where raw results go")
     options = parser.parse_args(arguments)
 
@@ -52,7 +53,7 @@ def main(arguments: list[str]) -> int:
     for name in names:
         results.say(f"{name}:")
         try:
-            SCENARIOS[name](name, Options(options.rounds, options.results))
+            SCENARIOS[name](name, Options(options.rounds, options.seconds, options.results))
         except Failed as error:
             results.say(f"  FAILED: {error}")
             failed.append(name)

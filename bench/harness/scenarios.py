@@ -1,6 +1,6 @@
 """The scenarios, one entry each: who takes part, under which load, and what is compared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import results, rounds
 from .contestants import AccessLog, Program, Setup, line_up
@@ -24,7 +24,7 @@ class Comparison:
         contestants = line_up(*self.entries)
         with running(contestants) as origin:
             negotiated = {contestant.label: contestant.probe() for contestant in contestants}
-            measured = rounds.alternate(contestants, self.load, origin, options.rounds, results.say)
+            measured = rounds.alternate(contestants, self._timed(options.seconds), origin, options.rounds, results.say)
         ratios = [ratio for entry in self.ratios if (ratio := entry.of(measured))]
         for ratio in ratios:
             results.say_ratio(ratio)
@@ -45,6 +45,9 @@ class Comparison:
             },
             contestants,
         )
+
+    def _timed(self, seconds: int) -> Wrk | H2load | Handshakes:
+        return self.load if isinstance(self.load, H2load) else replace(self.load, seconds=seconds)
 
 
 def against_peers(*peers: str, bar: float) -> tuple[Ratio, ...]:

@@ -15,6 +15,8 @@ class Options:
     """What the command line decides."""
 
     rounds: int
+    seconds: int
+    """How long a turn is loaded, where the load is timed and not counted."""
     directory: Path
     """Where raw results are kept."""
 
