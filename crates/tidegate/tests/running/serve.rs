@@ -74,21 +74,22 @@ fn requests_beyond_a_server_s_limit_wait_their_turn() {
     let site = "[[site]]\nhost = \"*\"\n[[site.route]]\npath = \"/\"\ngroup = \"app\"\n";
     let server = format!("{{ address = \"{}\", connections_max = 1 }}", origin.address);
     let gate = Gate::start(&format!("[group.app]\nservers = [{server}]\n{site}"));
-    let order = std::sync::Mutex::new(Vec::new());
+    let (answered, order) = std::sync::mpsc::sync_channel(6);
     std::thread::scope(|scope| {
         for number in 0..6 {
             let mut client = Connection::open(gate.address).unwrap();
             client.send("/wait/100").unwrap();
             // The next comes only when this one waits at the gate, or at the origin.
             std::thread::sleep(std::time::Duration::from_millis(15));
-            let order = &order;
+            let answered = answered.clone();
             scope.spawn(move || {
                 assert_eq!(client.receive().unwrap().status, 200);
-                order.lock().unwrap().push(number);
+                answered.send(number).unwrap();
             });
         }
     });
-    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+    drop(answered);
+    assert_eq!(order.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
