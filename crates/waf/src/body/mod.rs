@@ -19,6 +19,7 @@ pub mod multipart;
 mod options;
 mod sink;
 pub mod spool;
+mod swar;
 pub mod urlencoded;
 pub mod xml;
 

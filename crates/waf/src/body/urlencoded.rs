@@ -7,11 +7,12 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2};
+use memchr::memchr;
 
 use super::fault::{Fault, Halt};
 use super::options::Options;
 use super::sink::{Flow, Sink};
+use super::swar;
 
 /// Whether every `%` began an escape: `URLENCODED_ERROR`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,51 +143,49 @@ pub fn decode(text: &[u8]) -> (Cow<'_, [u8]>, Escapes) {
     }
     let mut escapes = Escapes::Valid;
     let mut decoded = Vec::new();
-    decode_into(text, &mut decoded, &mut escapes);
+    let bytes = decode_into(text, &mut decoded, &mut escapes).len();
+    decoded.truncate(bytes);
     (Cow::Owned(decoded), escapes)
 }
 
 fn halves(pair: &[u8]) -> (&[u8], &[u8]) {
-    match memchr(b'=', pair) {
+    match swar::position(pair, [b'='; 2]) {
         Some(at) => (&pair[..at], &pair[at + 1..]),
         None => (pair, &[]),
     }
 }
 
 fn first_to_decode(text: &[u8]) -> Option<usize> {
-    memchr2(b'%', b'+', text)
+    swar::position(text, [b'%', b'+'])
 }
 
 /// Decodes into `scratch` unless there is nothing to decode.
 fn decode_into<'a>(text: &'a [u8], scratch: &'a mut Vec<u8>, escapes: &mut Escapes) -> &'a [u8] {
-    let Some(mut at) = first_to_decode(text) else { return text };
-    scratch.clear();
-    scratch.reserve(text.len());
-    let mut rest = text;
-    loop {
-        scratch.extend_from_slice(&rest[..at]);
-        let escape = rest[at];
-        rest = &rest[at + 1..];
-        if escape == b'+' {
-            scratch.push(b' ');
-        } else if let Some(byte) = hex_pair(rest) {
-            scratch.push(byte);
-            rest = &rest[2..];
-        } else {
-            scratch.push(b'%');
-            *escapes = Escapes::Invalid;
-        }
-        // Escapes come in swarms: the next one is usually at hand, and a search costs more.
-        at = match rest.first() {
-            Some(b'%' | b'+') => 0,
-            _ => match first_to_decode(rest) {
-                Some(at) => at,
-                None => break,
-            },
-        };
+    let Some(plain) = first_to_decode(text) else { return text };
+    // Room for all of the text makes every write below one of a known place.
+    if scratch.len() < text.len() {
+        scratch.resize(text.len(), 0);
     }
-    scratch.extend_from_slice(rest);
-    scratch
+    scratch[..plain].copy_from_slice(&text[..plain]);
+    let (mut from, mut to) = (plain, plain);
+    while let Some(&byte) = text.get(from) {
+        let (decoded, taken) = match byte {
+            b'+' => (b' ', 1),
+            b'%' => match hex_pair(&text[from + 1..]) {
+                Some(decoded) => (decoded, 3),
+                None => {
+                    *escapes = Escapes::Invalid;
+                    (b'%', 1)
+                }
+            },
+            // Escapes come in swarms, so that looking for the next one costs more than going there.
+            _ => (byte, 1),
+        };
+        scratch[to] = decoded;
+        from += taken;
+        to += 1;
+    }
+    &scratch[..to]
 }
 
 /// The byte that the first two characters write in hex.

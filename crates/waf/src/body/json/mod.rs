@@ -228,9 +228,7 @@ impl Json {
             give(&mut self.arguments_left, self.name.bytes(), text, sink)?;
             self.expect = self.name.after_value();
         }
-        self.text.clear();
-        self.token = Token::None;
-        Ok(behind)
+        Ok(self.token_ends(bytes, behind))
     }
 
     /// A number or word from its first byte, or from wherever the last piece cut it.
@@ -252,10 +250,21 @@ impl Json {
         let value =
             scalar::value(text).ok_or_else(|| fault(self.before, (Reason::Scalar, behind)))?;
         give(&mut self.arguments_left, self.name.bytes(), value, sink)?;
+        self.expect = self.name.after_value();
+        Ok(self.token_ends(bytes, behind))
+    }
+
+    /// Forgets a token that has been taken; the place behind it, and behind the separator that
+    /// usually follows: to meet it here is cheaper than in the loop, whose jump it would mislead.
+    fn token_ends(&mut self, bytes: &[u8], behind: usize) -> usize {
         self.text.clear();
         self.token = Token::None;
-        self.expect = self.name.after_value();
-        Ok(behind)
+        match (self.expect, bytes.get(behind)) {
+            (Expect::Colon, Some(b':')) => self.expect = Expect::Value,
+            (Expect::CommaOrEnd, Some(b',')) => self.separated(),
+            _ => return behind,
+        }
+        behind + 1
     }
 
     fn string_begins(&mut self, at: usize) -> Result<Token, Halt> {
@@ -316,8 +325,12 @@ impl Json {
         if self.expect != Expect::CommaOrEnd {
             return Err(self.misplaced(at));
         }
-        self.expect = if self.name.in_object() { Expect::Key } else { Expect::Value };
+        self.separated();
         Ok(())
+    }
+
+    fn separated(&mut self) {
+        self.expect = if self.name.in_object() { Expect::Key } else { Expect::Value };
     }
 
     fn misplaced(&self, at: usize) -> Halt {

@@ -1,6 +1,7 @@
 //! Strings: found in place when nothing in them is escaped, decoded otherwise.
 
 use super::{Misplaced, Reason};
+use crate::body::swar;
 use crate::body::urlencoded::hex_digit;
 
 /// A string or scalar that could not be taken in place, decoded so far.
@@ -213,9 +214,6 @@ struct Run {
     encoding: Encoding,
 }
 
-const ONES: u64 = u64::from_ne_bytes([1; 8]);
-const HIGHS: u64 = u64::from_ne_bytes([0x80; 8]);
-
 impl Run {
     /// The longest run that `bytes` begin with.
     ///
@@ -223,22 +221,18 @@ impl Run {
     fn of(bytes: &[u8]) -> Self {
         let mut len = 0;
         let mut seen = 0;
-        for chunk in bytes.chunks_exact(8) {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(chunk);
-            let word = u64::from_le_bytes(eight);
-            let ends = ends_run(word);
-            if ends != 0 {
-                // The first byte found is exact; borrows can only mark bytes behind it.
-                let before = ends.trailing_zeros() / 8;
+        for eight in bytes.chunks_exact(8) {
+            let word = swar::word(eight);
+            let ends = swar::below(word, b' ') | swar::is(word, b'"') | swar::is(word, b'\\');
+            if let Some(before) = swar::first(ends) {
                 seen |= word & (1_u64 << (8 * before)).wrapping_sub(1);
-                return Self::with(len + before as usize, seen);
+                return Self::with(len + before, seen);
             }
             seen |= word;
             len += 8;
         }
         for &byte in &bytes[len..] {
-            if byte < 0x20 || byte == b'"' || byte == b'\\' {
+            if byte < b' ' || byte == b'"' || byte == b'\\' {
                 break;
             }
             seen |= u64::from(byte);
@@ -248,16 +242,9 @@ impl Run {
     }
 
     fn with(len: usize, seen: u64) -> Self {
-        let encoding = if seen & HIGHS == 0 { Encoding::Ascii } else { Encoding::Other };
+        let encoding = if swar::is_ascii(seen) { Encoding::Ascii } else { Encoding::Other };
         Self { len, encoding }
     }
-}
-
-/// The high bits of the bytes that end a run, exact for the lowest one.
-fn ends_run(word: u64) -> u64 {
-    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
-    let is = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
-    (below(word, 0x20) | is(b'"') | is(b'\\')) & HIGHS
 }
 
 #[cfg(test)]
