@@ -285,7 +285,8 @@ fn operators() {
         (b"1 rlike(-\"\")", "1o(s)"),
         (b"1+(+a=", "1o(no"),
         (b"1 or a<binary a", ""),
-        (b"1 select a<binary a", ""),
+        (b"1a select a<binary a", ""),
+        (b"\">int>\"", ""),
         (b"1 and time-a", ""),
     ]);
 }
