@@ -12,11 +12,14 @@ pub(super) fn nearest<'c>(
         return None;
     }
     let word = String::from_utf8_lossy(word).to_ascii_lowercase();
+    let distance_max = word.len() / 3;
     let (distance, candidate) = candidates
         .into_iter()
+        // The distance is at least the difference of lengths, which costs nothing to know.
+        .filter(|it| distance_max > 0 && it.len().abs_diff(word.len()) <= distance_max)
         .map(|it| (strsim::osa_distance(&word, &it.to_ascii_lowercase()), it))
         .min_by_key(|&(distance, _)| distance)?;
-    (distance <= word.len() / 3).then_some(candidate)
+    (distance <= distance_max).then_some(candidate)
 }
 
 /// The hint that names it.
