@@ -145,8 +145,4 @@ impl Report {
         self.notes.sort_by_key(|note| place(&note.location));
         if self.diagnostics.is_empty() { Ok(self.notes) } else { Err(self.diagnostics) }
     }
-
-    pub(super) fn notes_mut(&mut self) -> &mut Vec<Note> {
-        &mut self.notes
-    }
 }

@@ -19,6 +19,16 @@ impl Location {
     pub fn directory(&self) -> &str {
         self.file.rfind('/').map_or("", |slash| &self.file[..slash.max(1)])
     }
+
+    /// The path of a file that is named here: relative names begin at the directory of this file.
+    pub fn resolve(&self, path: &str) -> String {
+        match self.directory() {
+            _ if path.starts_with('/') => path.to_owned(),
+            "" => path.to_owned(),
+            "/" => format!("/{path}"),
+            directory => format!("{directory}/{path}"),
+        }
+    }
 }
 
 impl fmt::Display for Location {
@@ -53,5 +63,23 @@ impl<T> std::ops::Deref for Located<T> {
 impl<T: fmt::Debug> fmt::Debug for Located<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} @ {}", self.value, self.location)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_at_the_directory_of_their_file() {
+        let check = |file: &str, path: &str, expected: &str| {
+            let location = Location { file: Arc::from(file), line: 1, column: 1 };
+            assert_eq!(location.resolve(path), expected, "{file} {path}");
+        };
+        check("/etc/waf/a.conf", "b.data", "/etc/waf/b.data");
+        check("/etc/waf/a.conf", "/b.data", "/b.data");
+        check("/a.conf", "b.data", "/b.data");
+        check("rules/a.conf", "../b.data", "rules/../b.data");
+        check("a.conf", "b.data", "b.data");
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use super::passage::Passage;
-use crate::seclang::diagnostic::Note;
+use crate::seclang::diagnostic::Report;
 use crate::seclang::location::Location;
 
 /// The lines of a file.
@@ -59,11 +59,11 @@ impl<'t> Lines<'t> {
 
     /// The next directive, which is never empty and begins and ends with something else than white
     /// space.
-    pub(super) fn next(&mut self, notes: &mut Vec<Note>) -> Option<Passage> {
+    pub(super) fn next(&mut self, report: &mut Report) -> Option<Passage> {
         loop {
             let line = self.line()?;
             if line.is_comment() {
-                self.skip_comment(&line, notes);
+                self.skip_comment(&line, report);
                 continue;
             }
             let mut passage = Passage::new(&self.file);
@@ -87,18 +87,16 @@ impl<'t> Lines<'t> {
         }
     }
 
-    fn skip_comment(&mut self, comment: &Line<'_>, notes: &mut Vec<Note>) {
+    fn skip_comment(&mut self, comment: &Line<'_>, report: &mut Report) {
         let mut continued = comment.continued;
         while continued {
             let Some(line) = self.line() else { break };
             if line.looks_like_a_directive() {
                 let column = u32::try_from(line.indentation() + 1).unwrap_or(u32::MAX);
-                notes.push(Note {
-                    location: Location { file: Arc::clone(&self.file), line: line.number, column },
-                    message: "this directive belongs to the comment above, which ends in a \
-                              backslash"
-                        .into(),
-                });
+                let location = Location { file: Arc::clone(&self.file), line: line.number, column };
+                let message =
+                    "this directive belongs to the comment above, which ends in a backslash";
+                report.note(location, message);
             }
             continued = line.continued;
         }
@@ -137,15 +135,15 @@ mod tests {
     use super::*;
 
     fn check(text: &[u8], expected: &[(u32, &[u8])]) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut report = Report::default();
         let mut lines = Lines::new(Arc::from("f"), text);
         let mut found = Vec::new();
-        while let Some(passage) = lines.next(&mut notes) {
+        while let Some(passage) = lines.next(&mut report) {
             found.push((passage.whole().location().line, passage.whole().bytes().to_vec()));
         }
         let expected: Vec<_> = expected.iter().map(|&(line, text)| (line, text.to_vec())).collect();
         assert_eq!(found, expected, "{}", text.escape_ascii());
-        notes.iter().map(ToString::to_string).collect()
+        report.finish(&[]).unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]

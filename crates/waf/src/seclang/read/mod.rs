@@ -107,7 +107,7 @@ impl Reader<'_> {
         self.open.push(Arc::clone(&file));
         let mut lines = Lines::new(file, text);
         let mut footing = Footing::Firm;
-        while let Some(line) = lines.next(self.report.notes_mut()) {
+        while let Some(line) = lines.next(self.report) {
             footing = self.line(line.whole(), footing);
             if self.report.is_full() {
                 break;
@@ -320,23 +320,21 @@ impl Reader<'_> {
             let message = format!("the path {} is not UTF-8", written.shown());
             Diagnostic::new(written.location(), Code::Value, message)
         })?;
-        let path = resolved(location.directory(), path);
         let at = written.location();
         let optional = name == DirectiveName::IncludeOptional;
         if !path.contains(['*', '?', '[']) {
-            return match self.files.read(&path) {
-                Err(FileError::Missing) if optional => Ok(()),
-                Err(error) => {
-                    self.unreadable(&path, &error, &at);
-                    Ok(())
-                }
-                Ok(text) => {
-                    self.may_open(&path, &at)?;
-                    self.file(&path, &text);
-                    Ok(())
-                }
-            };
+            let path = location.resolve(path);
+            self.may_open(&path, &at)?;
+            match self.files.read(&path) {
+                Ok(text) => self.file(&path, &text),
+                Err(FileError::Missing) if optional => {}
+                Err(error) => self.unreadable(&path, &error, &at),
+            }
+            return Ok(());
         }
+        // The directory that is put in front is no pattern, whatever it is called.
+        let directory = if path.starts_with('/') { String::new() } else { location.resolve("") };
+        let path = glob::Pattern::escape(&directory) + path;
         let found = self.files.glob(&path).map_err(|error| {
             let message = format!("{} cannot be read: {error}", shown(path.as_bytes()));
             Diagnostic::new(at.clone(), Code::File, message)
@@ -452,14 +450,4 @@ fn id_ranges(word: &Word) -> Result<Vec<std::ops::RangeInclusive<u64>>, Diagnost
         let message = format!("expected a rule's number or a range, found {}", word.text().shown());
         Diagnostic::new(word.text().location(), Code::Value, message)
     })
-}
-
-/// A path as written in a file of this directory.
-fn resolved(directory: &str, path: &str) -> String {
-    match directory {
-        _ if path.starts_with('/') => path.to_owned(),
-        "" => path.to_owned(),
-        _ if directory.ends_with('/') => format!("{directory}{path}"),
-        _ => format!("{directory}/{path}"),
-    }
 }

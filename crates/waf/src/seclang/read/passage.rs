@@ -87,6 +87,12 @@ impl<'p> Snippet<'p> {
         Located { location: self.location(), value }
     }
 
+    /// Whether its byte at `offset` is the first one of a stretch: in a directive, of a line.
+    pub(super) fn begins_stretch(self, offset: usize) -> bool {
+        let at = self.start + offset;
+        self.passage.stretches.binary_search_by_key(&at, |stretch| stretch.offset).is_ok()
+    }
+
     /// The bytes in `range`, cut to what there is.
     pub(super) fn slice(self, range: Range<usize>) -> Self {
         let start = (self.start + range.start).min(self.end);

@@ -2,6 +2,7 @@
 //!
 //! White space parts words. A word in double or single quotes holds what is between them, white
 //! space too; `\"` (or `\'`) stands for the quote itself and every other backslash for itself.
+//! A quote that begins a continued line begins a word, as the indentation before it parted them.
 
 use super::passage::{Passage, Snippet};
 use crate::seclang::diagnostic::{Code, Diagnostic};
@@ -39,8 +40,8 @@ impl<'p> Words<'p> {
         match self.rest.bytes() {
             [] => Ok(None),
             [quote @ (b'"' | b'\''), ..] => self.quoted(*quote).map(Some),
-            bytes => {
-                let end = plain_end(bytes);
+            _ => {
+                let end = plain_end(self.rest);
                 let (word, rest) = self.rest.split_at(end);
                 self.rest = rest;
                 Ok(Some(Word { passage: word.copy() }))
@@ -57,7 +58,12 @@ impl<'p> Words<'p> {
                 .hint("a directive goes on in the next line only behind a backslash"));
         };
         let (word, rest) = (inside.slice(0..end), inside.from(end + 1));
-        if rest.bytes().first().is_some_and(|byte| !byte.is_ascii_whitespace()) {
+        let parted = match rest.bytes() {
+            [] => true,
+            [b'"' | b'\'', ..] => rest.begins_stretch(0),
+            [byte, ..] => byte.is_ascii_whitespace(),
+        };
+        if !parted {
             let message =
                 format!("expected white space behind the closing quote, found {}", rest.shown());
             return Err(Diagnostic::new(rest.location(), Code::Syntax, message)
@@ -70,9 +76,13 @@ impl<'p> Words<'p> {
 
 /// Where a word without quotes ends. A selector or value in single quotes (`ARGS:'a b'`) belongs to
 /// it, if it is closed.
-fn plain_end(bytes: &[u8]) -> usize {
+fn plain_end(text: Snippet<'_>) -> usize {
+    let bytes = text.bytes();
     let mut at = 0;
     while at < bytes.len() && !bytes[at].is_ascii_whitespace() {
+        if matches!(bytes[at], b'"' | b'\'') && at > 0 && text.begins_stretch(at) {
+            break;
+        }
         if bytes[at..].starts_with(b":'")
             && let Some(end) = memchr::memchr(b'\'', &bytes[at + 2..])
         {

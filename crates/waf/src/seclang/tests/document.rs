@@ -10,7 +10,8 @@ use crate::seclang::setting::{
     KeepFiles, LimitAction, Permissions, Setting, Switch, XmlArgs,
 };
 use crate::seclang::{
-    Directive, Document, Located, Rule, Selector, Target, TargetKind, Test, Text,
+    Directive, Document, Entry, Located, Memory, Rule, Selector, Target, TargetKind, Test, Text,
+    parse,
 };
 use crate::transformation::Transformation;
 use crate::variable::{Phase, Variable};
@@ -72,6 +73,15 @@ fn a_rule_has_its_parts_and_their_places() {
 }
 
 #[test]
+fn a_quote_that_begins_a_line_begins_a_word() {
+    let same = rule(b"SecRule ARGS \\\n  \"@rx a|b\" \\\n  \"id:1,pass\"");
+    let found = rule(b"SecRule ARGS\\\n  \"@rx a|\\\n  b\"\\\n  \"id:1,\\\n  pass\"");
+    let words =
+        |rule: &Rule| format!("{:?}", rule.links).replace(|it: char| it.is_ascii_digit(), "");
+    assert_eq!(words(&found), words(&same));
+}
+
+#[test]
 fn rules_without_a_phase_run_in_the_second() {
     assert_eq!(rule(b"SecAction id:1").phase, Phase::RequestBody);
     for (name, phase) in [
@@ -124,6 +134,10 @@ fn includes_take_the_place_of_their_line() {
     );
     assert_eq!(found.files.len(), 6);
     assert_eq!(directives(b"Include /etc/waf/one.conf"), [Directive::Marker(bytes("ONE"))]);
+    let files: Memory = [("/[a]/b.conf", "SecMarker B"), ("/a/b.conf", "")].into_iter().collect();
+    let entry = Entry::Text { path: "/[a]/main.conf", text: b"Include b.con?" };
+    let (found, _) = parse(&files, entry).unwrap();
+    assert_eq!(found.directives[0].value, Directive::Marker(bytes("B")));
 }
 
 #[test]
