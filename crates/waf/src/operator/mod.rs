@@ -15,8 +15,10 @@ use std::fmt;
 
 pub mod address;
 pub mod byte_range;
+mod country_code;
 pub mod dns_list;
 pub mod encoding;
+pub mod geo;
 pub mod identity;
 pub mod inspect_file;
 pub mod number;
