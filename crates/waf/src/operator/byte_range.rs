@@ -19,6 +19,8 @@ pub struct ByteRange {
 /// How a value is tested.
 #[derive(Clone, Debug)]
 enum Test {
+    /// All are allowed but this one.
+    AllBut(u8),
     /// By comparisons with the first byte of each range and its last as a distance from the first;
     /// ranges may stand there twice.
     Ranges([(u8, u8); COMPARED_RANGES_MAX]),
@@ -46,6 +48,7 @@ impl ByteRange {
     /// The place of the first byte that is not allowed.
     pub fn find(&self, value: &[u8]) -> Option<usize> {
         match &self.test {
+            Test::AllBut(refused) => memchr::memchr(*refused, value),
             Test::Ranges(ranges) => scan::first(value, |byte| {
                 ranges.iter().fold(true, |refused, &(first, distance)| {
                     refused & (byte.wrapping_sub(first) > distance)
@@ -63,6 +66,9 @@ impl ByteRange {
 
 impl Test {
     fn of(allowed: &ByteSet) -> Self {
+        if let ([(refused, _)], 255) = (allowed.complement().ranges().as_slice(), allowed.len()) {
+            return Self::AllBut(*refused);
+        }
         let ranges = allowed.ranges();
         let Some(&(first, last)) = ranges.first().filter(|_| ranges.len() <= COMPARED_RANGES_MAX)
         else {
@@ -114,6 +120,7 @@ mod tests {
         check("97-99,98-101", b"abcde");
         check("65,67,69,71", b"ACEG");
         check("65,67,69,71,73", b"ACEGI");
+        check("0-9,11-255", &(0..=255).filter(|&byte| byte != 10).collect::<Vec<_>>());
         check("1-255", &(1..=255).collect::<Vec<_>>());
         check("0-255", &(0..=255).collect::<Vec<_>>());
     }

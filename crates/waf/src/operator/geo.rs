@@ -1,5 +1,5 @@
-//! `@geoLookup`: where an address is, from a database in MaxMind's format (GeoIP2, GeoLite2 and what
-//! others publish in it).
+//! `@geoLookup`: where an address is, from a database in the `.mmdb` format, which `MaxMind` and
+//! others publish.
 //!
 //! The database is read once and shared by all workers. A look-up walks at most 128 bits of a tree
 //! and decodes one record.
@@ -107,14 +107,14 @@ impl fmt::Debug for Database {
 mod tests {
     use super::*;
 
-    /// The parts of MaxMind's format (version 2.0) that a small database needs.
+    /// The parts of the format (version 2.0) that a small database needs.
     mod format {
         fn tagged(kind: u8, content: &[u8]) -> Vec<u8> {
             let length = u8::try_from(content.len()).expect("short content");
             let mut bytes = if length < 29 {
-                vec![kind << 5 | length]
+                vec![(kind << 5) + length]
             } else {
-                vec![kind << 5 | 29, length - 29]
+                vec![(kind << 5) + 29, length - 29]
             };
             bytes.extend_from_slice(content);
             bytes

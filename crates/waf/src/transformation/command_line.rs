@@ -1,4 +1,5 @@
 //! Shell commands without their disguises: `cmdLine`.
+#![expect(clippy::needless_bitwise_bool, reason = "comparisons without branches become vectors")]
 
 use super::{
     Outcome,
@@ -38,32 +39,72 @@ const CLASSES: [Class; 256] = {
 /// before `/` and `(`, and folds letters to lower case.
 ///
 /// Version 2 of ModSecurity ends at a NUL byte; here, as in version 3, it is a byte like others.
-#[expect(clippy::needless_bitwise_bool, reason = "a branch for each byte would cost more")]
 pub(super) fn plain(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let Some(start) = first_change(input) else {
         return Outcome::Unchanged;
     };
     output.extend_from_slice(input);
-    // Compacted in place and without branches, so that no mixture of bytes is slow.
-    let mut length = start;
-    let mut after_space = output[..start].ends_with(b" ");
-    for at in start..output.len() {
-        let byte = output[at];
-        let class = CLASSES[usize::from(byte)];
-        let separates = class == Class::Separator;
-        let closes = class == Class::Closing;
-        let drops = class == Class::Dropped;
-        length -= usize::from(closes & after_space);
-        output[length] = if separates { b' ' } else { byte.to_ascii_lowercase() };
-        length += usize::from(!drops & !(separates & after_space));
-        after_space = separates | (drops & after_space);
+    output[start..].make_ascii_lowercase();
+    let mut line =
+        Line { length: start, after_space: output[..start].ends_with(b" "), bytes: output };
+    let mut at = start;
+    while let Some(&block) = line.bytes[at..].first_chunk::<BLOCK_BYTES>() {
+        line.append_block(block);
+        at += BLOCK_BYTES;
     }
+    for at in at..input.len() {
+        let byte = line.bytes[at];
+        line.append(byte);
+    }
+    let length = line.length;
     output.truncate(length);
     Outcome::Written
 }
 
+/// The bytes judged together where the line may stay as it is.
+const BLOCK_BYTES: usize = 16;
+
+/// A command line made plain in its own place.
+struct Line<'a> {
+    bytes: &'a mut [u8],
+    /// How many of the bytes are plain and in their place.
+    length: usize,
+    /// Whether the last of them is a space.
+    after_space: bool,
+}
+
+impl Line<'_> {
+    /// Appends bytes in lower case, together where nothing in them changes.
+    #[inline]
+    fn append_block(&mut self, block: [u8; BLOCK_BYTES]) {
+        let joins = self.after_space && matches!(block[0], b' ' | b'/' | b'(');
+        if joins || first_change(&block).is_some() {
+            for byte in block {
+                self.append(byte);
+            }
+        } else {
+            self.bytes[self.length..self.length + BLOCK_BYTES].copy_from_slice(&block);
+            self.length += BLOCK_BYTES;
+            self.after_space = block[BLOCK_BYTES - 1] == b' ';
+        }
+    }
+
+    /// Appends a byte in lower case, without branches, so that no mixture of bytes is slow.
+    #[inline]
+    fn append(&mut self, byte: u8) {
+        let class = CLASSES[usize::from(byte)];
+        let separates = class == Class::Separator;
+        let closes = class == Class::Closing;
+        let drops = class == Class::Dropped;
+        self.length -= usize::from(closes & self.after_space);
+        self.bytes[self.length] = if separates { b' ' } else { byte };
+        self.length += usize::from(!drops & !(separates & self.after_space));
+        self.after_space = separates | (drops & self.after_space);
+    }
+}
+
 /// The first byte that will not stay as it is.
-#[expect(clippy::needless_bitwise_bool, reason = "comparisons without branches become vectors")]
+#[inline]
 fn first_change(input: &[u8]) -> Option<usize> {
     let changes = |byte: u8| {
         byte.is_ascii_uppercase()
@@ -77,7 +118,8 @@ fn first_change(input: &[u8]) -> Option<usize> {
             | (byte == b'\r')
             | (byte == b'\n')
     };
-    let space_goes = |byte, next| byte == b' ' && (next == b' ' || next == b'/' || next == b'(');
+    let space_goes =
+        |byte, next| (byte == b' ') & ((next == b' ') | (next == b'/') | (next == b'('));
     let alone = first(input, changes);
     let in_pair = first_pair(&input[..alone.unwrap_or(input.len())], space_goes);
     in_pair.or(alone)

@@ -1,21 +1,35 @@
 //! Comments: `removeComments`, `removeCommentsChar` and `replaceComments`.
+#![expect(clippy::needless_bitwise_bool, reason = "comparisons without branches become vectors")]
 
-use super::{Outcome, rewrite::Rewrite, scan::first_pair};
+use super::{
+    Outcome,
+    rewrite::Rewrite,
+    scan::{self, first_pair},
+};
 
 /// Makes each `/* */` comment one space; one that does not end reaches to the end.
 pub(super) fn replace(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let mut rewrite = Rewrite::new(input, output);
     let mut at = 0;
-    while let Some(found) = first_pair(&input[at..], |a, b| a == b'/' && b == b'*') {
-        let start = at + found;
-        at = start + 2;
-        at = match first_pair(&input[at..], |a, b| a == b'*' && b == b'/') {
-            Some(end) => at + end + 2,
-            None => input.len(),
-        };
+    while let Some(start) = next_pair(input, at, *b"/*") {
+        at = next_pair(input, start + 2, *b"*/").map_or(input.len(), |end| end + 2);
         rewrite.replace(start, at, b" ");
     }
     rewrite.finish()
+}
+
+/// Where these two bytes stand next from `at` on. The second is searched for, which should be the
+/// rarer one.
+#[inline]
+fn next_pair(input: &[u8], at: usize, [first, second]: [u8; 2]) -> Option<usize> {
+    let mut from = at + 1;
+    loop {
+        let found = scan::next(input, from, second)?;
+        if input[found - 1] == first {
+            return Some(found - 1);
+        }
+        from = found + 1;
+    }
 }
 
 /// Removes `/* */` and `<!-- -->` comments, either end closing either, and what follows `--` or `#`.
@@ -51,10 +65,10 @@ pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 fn comment_end(input: &[u8], inside: usize) -> Option<usize> {
     let mut at = inside;
     loop {
-        let closes = |a, b| (a == b'*' && b == b'/') || (a == b'-' && b == b'>');
-        let found = at + first_pair(&input[at..], closes)?;
-        at = found + 2;
-        if input[found] == b'*' || input[inside..found].ends_with(b"-") {
+        let found = scan::next_of(input, at, b'/', b'>')?;
+        at = found + 1;
+        let closing: &[u8] = if input[found] == b'/' { b"*" } else { b"--" };
+        if input[inside..found].ends_with(closing) {
             return Some(at);
         }
     }
@@ -117,11 +131,11 @@ fn next_mark(input: &[u8], at: usize) -> Option<(usize, Mark)> {
             return Some((at, mark));
         }
         let may_be_mark = |a, b| {
-            a == b'#'
-                || (a == b'/' && b == b'*')
-                || (a == b'*' && b == b'/')
-                || (a == b'<' && b == b'!')
-                || (a == b'-' && b == b'-')
+            (a == b'#')
+                | ((a == b'/') & (b == b'*'))
+                | ((a == b'*') & (b == b'/'))
+                | ((a == b'<') & (b == b'!'))
+                | ((a == b'-') & (b == b'-'))
         };
         match first_pair(rest, may_be_mark) {
             // What was found at the very place was tried already.

@@ -1,6 +1,6 @@
 //! HTML's character references: `htmlEntityDecode`.
 
-use super::{Outcome, rewrite::Rewrite};
+use super::{Outcome, rewrite::Rewrite, scan};
 
 /// The names that are decoded, in any mixture of cases, and their bytes; the no-break space is that
 /// of Latin-1.
@@ -17,8 +17,7 @@ const NAME_BYTES_MAX: usize = 4;
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let mut rewrite = Rewrite::new(input, output);
     let mut at = 0;
-    while let Some(found) = memchr::memchr(b'&', &input[at..]) {
-        let start = at + found;
+    while let Some(start) = scan::next(input, at, b'&') {
         at = start + 1;
         let after = &input[at..];
         let reference = match after {

@@ -3,7 +3,11 @@
 //! Each escape becomes at most one byte and always fewer than it had, so a value that holds one that
 //! counts is always changed.
 
-use super::{Outcome, hex, rewrite::Rewrite, scan::is_space};
+use super::{
+    Outcome, hex,
+    rewrite::Rewrite,
+    scan::{self, is_space},
+};
 
 /// What an escape stands for: how many bytes it has, the backslash too, and the byte it becomes, if
 /// it becomes any.
@@ -49,7 +53,7 @@ pub(super) fn decode_js(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 fn decode(input: &[u8], output: &mut Vec<u8>, escape: impl Fn(&[u8]) -> Option<Escape>) -> Outcome {
     let mut rewrite = Rewrite::new(input, output);
     let mut at = 0;
-    while let Some(start) = next_backslash(input, at) {
+    while let Some(start) = scan::next(input, at, b'\\') {
         let Some(Escape { length, byte }) = escape(&input[start + 1..]) else {
             at = start + 1;
             continue;
@@ -61,15 +65,6 @@ fn decode(input: &[u8], output: &mut Vec<u8>, escape: impl Fn(&[u8]) -> Option<E
         }
     }
     rewrite.finish()
-}
-
-/// The next backslash from `at` on. Escapes come in rows, so the byte at `at` is tried first.
-#[inline]
-fn next_backslash(input: &[u8], at: usize) -> Option<usize> {
-    match input.get(at..)? {
-        [b'\\', ..] => Some(at),
-        rest => memchr::memchr(b'\\', rest).map(|found| at + found),
-    }
 }
 
 /// The most hexadecimal digits of a CSS escape.

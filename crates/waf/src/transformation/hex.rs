@@ -1,6 +1,6 @@
 //! Hexadecimal: `hexDecode`, `hexEncode`, `sqlHexDecode`, and the digits the other decoders read.
 
-use super::{Outcome, rewrite::Rewrite};
+use super::{Outcome, rewrite::Rewrite, scan};
 
 /// The value of each byte as a hexadecimal digit; [`NOT_A_DIGIT`] for the others.
 const DIGIT_VALUE: [u8; 256] = {
@@ -70,8 +70,7 @@ fn lenient(byte: u8) -> u8 {
 pub(super) fn sql_decode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let mut rewrite = Rewrite::new(input, output);
     let mut at = 0;
-    while let Some(found) = memchr::memchr2(b'x', b'X', &input[at..]) {
-        let mark = at + found;
+    while let Some(mark) = scan::next_of(input, at, b'x', b'X') {
         // The zero may have been the last digit of the string before, and is then used up.
         let zero = mark.checked_sub(1).filter(|&zero| zero >= at && input[zero] == b'0');
         at = mark + 1;

@@ -1,15 +1,28 @@
 //! Transformations: bytes to bytes, one value at a time.
 //!
 //! A rule's `t:` actions name a chain of them; each looks at a value the way the attacked program
-//! would: decoded, folded, stripped. The semantics are ModSecurity's: version 3's where versions 2
-//! and 3 agree, and the one the Core Rule Set's regression tests need where they differ, which the
-//! item's documentation then says.
+//! would: decoded, folded, stripped. Every transformation is a pure function that runs in linear time
+//! and writes at most [`Transformation::growth_max`] bytes for each byte of input. It first looks for
+//! a byte that could make a difference, with `memchr` or comparisons that become vectors, and leaves
+//! a value alone that has none; then it copies runs, not bytes, or works without branches. Which
+//! chain a value goes through, and that equal chains are computed once, is [`crate::program`]'s
+//! matter.
 //!
-//! Every transformation is a pure function that runs in linear time and writes at most
-//! [`Transformation::growth_max`] bytes for each byte of input. It first looks for a byte that could
-//! make a difference, with `memchr` or comparisons that become vectors, and leaves a value alone
-//! that has none; then it copies runs, not bytes. Which chain a value goes through, and that equal
-//! chains are computed once, is [`crate::program`]'s matter.
+//! The semantics are ModSecurity's: version 3's where versions 2 and 3 agree, odd habits included.
+//! These differ on purpose, from one version or from both; each says why where it is written:
+//!
+//! - `base64Decode` gives what comes before a foreign byte (version 3: nothing) and skips line breaks
+//!   (version 2: ends at them); `base64DecodeExt` never gives nothing because of misplaced padding.
+//! - `cmdLine` and `sqlHexDecode` go on behind NUL (version 2: end there).
+//! - `compressWhitespace` knows the no-break space (version 3: not); `removeWhitespace` removes 0xC2
+//!   only as its lead byte (version 2: never, version 3: always).
+//! - `htmlEntityDecode` takes numbers of any length and whole names only (some releases of version 3:
+//!   short numbers, and names that begin like those).
+//! - `normalizePathWin` leaves no backslash (both: one of three in a row).
+//! - `sqlHexDecode` decodes a string right behind another (version 2: not).
+//! - `urlDecodeUni` always knows the best fits of code page 20127 (both: when `SecUnicodeMapFile`
+//!   says so, as their recommended configuration does).
+//! - `utf8toUnicode` keeps NUL as the last byte (version 2: not).
 
 mod base64;
 mod best_fit;

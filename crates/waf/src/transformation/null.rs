@@ -1,24 +1,32 @@
 //! NUL bytes: `removeNulls` and `replaceNulls`.
 
-use super::{Outcome, rewrite::Rewrite};
+use super::Outcome;
 
 /// Removes them.
 pub(super) fn remove(input: &[u8], output: &mut Vec<u8>) -> Outcome {
-    rewritten(input, output, b"")
+    let Some(start) = memchr::memchr(0, input) else {
+        return Outcome::Unchanged;
+    };
+    output.extend_from_slice(input);
+    let mut length = start;
+    for &byte in &input[start..] {
+        output[length] = byte;
+        length += usize::from(byte != 0);
+    }
+    output.truncate(length);
+    Outcome::Written
 }
 
 /// Makes each a space.
 pub(super) fn replace(input: &[u8], output: &mut Vec<u8>) -> Outcome {
-    rewritten(input, output, b" ")
-}
-
-#[inline]
-fn rewritten(input: &[u8], output: &mut Vec<u8>, replacement: &[u8]) -> Outcome {
-    let mut rewrite = Rewrite::new(input, output);
-    for at in memchr::memchr_iter(0, input) {
-        rewrite.replace(at, at + 1, replacement);
+    let Some(start) = memchr::memchr(0, input) else {
+        return Outcome::Unchanged;
+    };
+    output.extend_from_slice(input);
+    for byte in &mut output[start..] {
+        *byte = if *byte == 0 { b' ' } else { *byte };
     }
-    rewrite.finish()
+    Outcome::Written
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! Paths: `normalizePath` and `normalizePathWin`.
+#![expect(clippy::needless_bitwise_bool, reason = "comparisons without branches become vectors")]
 
 use super::{Outcome, rewrite::compared, scan::first_pair};
 
@@ -9,7 +10,7 @@ use super::{Outcome, rewrite::compared, scan::first_pair};
 /// that only *ends* in `..` goes too, and an absolute path whose last `..` climbs to the root becomes
 /// empty.
 pub(super) fn normalize(input: &[u8], output: &mut Vec<u8>) -> Outcome {
-    let may_change = first_pair(input, |a, b| b == b'/' && (a == b'/' || a == b'.')).is_some()
+    let may_change = first_pair(input, |a, b| (b == b'/') & ((a == b'/') | (a == b'.'))).is_some()
         || input.ends_with(b".");
     if !may_change {
         return Outcome::Unchanged;

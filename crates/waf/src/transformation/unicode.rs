@@ -61,6 +61,13 @@ fn beyond_ascii(input: &[u8], at: usize, lead: u8, rewrite: &mut Rewrite<'_>) ->
         _ => 4,
     };
     let suspicions = usize::from(shortest < length) + usize::from(matches!(code, 0xd800..=0xdfff));
+    if suspicions == 0 && length < 4 {
+        // Nearly all text beyond ASCII.
+        let [_, _, high, low] = code.to_be_bytes();
+        let ([a, b], [c, d]) = (hex::digits(high), hex::digits(low));
+        rewrite.replace(at, at + length, &[b'%', b'u', a, b, c, d]);
+        return at + length;
+    }
     // One lead byte may come before the escape and two may follow it.
     let mut text = [lead; 1 + ESCAPE_BYTES_MAX + 2];
     let start = usize::from(beyond_any);

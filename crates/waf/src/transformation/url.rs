@@ -1,6 +1,6 @@
 //! URL encoding: `urlDecode`, `urlDecodeUni` and `urlEncode`.
 
-use super::{Outcome, best_fit, hex, rewrite::Rewrite};
+use super::{Outcome, best_fit, hex, rewrite::Rewrite, scan};
 
 /// Which escapes a decoder knows beside `%41` and `+`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) fn decode_unicode(input: &[u8], output: &mut Vec<u8>) -> Outcome {
 fn decode_with(escapes: Escapes, input: &[u8], output: &mut Vec<u8>) -> Outcome {
     let mut rewrite = Rewrite::new(input, output);
     let mut at = 0;
-    while let Some(start) = next_escape(input, at) {
+    while let Some(start) = scan::next_of(input, at, b'%', b'+') {
         let (byte, length) = if input[start] == b'+' {
             (b' ', 1)
         } else if let Some(byte) = hex::pair(input, start + 1) {
@@ -46,15 +46,6 @@ fn decode_with(escapes: Escapes, input: &[u8], output: &mut Vec<u8>) -> Outcome 
         rewrite.replace(start, at, &[byte]);
     }
     rewrite.finish()
-}
-
-/// The next `%` or `+` from `at` on. Escapes come in rows, so the byte at `at` is tried first.
-#[inline]
-fn next_escape(input: &[u8], at: usize) -> Option<usize> {
-    match input.get(at..)? {
-        [b'%' | b'+', ..] => Some(at),
-        rest => memchr::memchr2(b'%', b'+', rest).map(|found| at + found),
-    }
 }
 
 /// What `u0041` at `at` stands for.
