@@ -12,7 +12,7 @@ use steps::{Seeded, TIMEOUT_S};
 
 #[test]
 fn a_store_does_what_plain_maps_do() {
-    for seed in 1..=400_u64 {
+    for seed in 1..=150_u64 {
         let settings = Settings { timeout_s: TIMEOUT_S, ..Settings::default() };
         let context = Context::in_memory(&settings);
         let mut model = Model::new(TIMEOUT_S);
@@ -23,7 +23,7 @@ fn a_store_does_what_plain_maps_do() {
 
 #[test]
 fn marks_of_removed_variables_are_not_seen() {
-    for seed in 1..=200_u64 {
+    for seed in 1..=80_u64 {
         let settings = Settings { timeout_s: TIMEOUT_S, removed_kept_s: 7, ..Settings::default() };
         let context = Context::in_memory(&settings);
         let mut model = Model::new(TIMEOUT_S);

@@ -54,7 +54,7 @@ pub(super) enum Event {
     Number { value: i64, stamp: Stamp, lifetime: Lifetime, lifetime_stamp: Stamp },
     Text { value: Bytes, stamp: Stamp, lifetime: Lifetime, lifetime_stamp: Stamp },
     Added { delta: i64, sum: i64, onto: Stamp },
-    Kept { lifetime: Lifetime, stamp: Stamp },
+    Kept { lifetime: Lifetime, of: Stamp, stamp: Stamp },
     Removed { stamp: Stamp },
     Forgotten(Forgotten),
 }
@@ -80,7 +80,7 @@ impl Change {
                 Update::Set { value: Value::Text(value), stamp, lifetime, lifetime_stamp }
             }
             Event::Added { delta, sum, onto } => Update::Add { delta, sum, onto },
-            Event::Kept { lifetime, stamp } => Update::Keep { lifetime, stamp },
+            Event::Kept { lifetime, of, stamp } => Update::Keep { lifetime, of, stamp },
             Event::Removed { stamp } => Update::Remove { stamp },
             Event::Forgotten(_) => return None,
         })

@@ -8,7 +8,7 @@
 //!   than updates take (`removed_kept_s`).
 //! - Increments are added to what they were made on, in any order; an increment of a value that has
 //!   been replaced since goes with it. One of a value that was never heard of brings its sum along.
-//! - A lifetime is a register of its own.
+//! - A lifetime is a register beside the value that it was given to, and goes with it.
 //!
 //! Not told to others: that time lowered a counter (`deprecatevar`: each gate lets the same time do
 //! the same), timeouts of records, and what was forgotten because its time was over or the store
@@ -53,7 +53,9 @@ pub enum Update<'a> {
     Keep {
         /// The lifetime.
         lifetime: Lifetime,
-        /// When it was given.
+        /// When what is to be kept was given.
+        of: Stamp,
+        /// When the lifetime was given.
         stamp: Stamp,
     },
     /// It was removed.
@@ -89,10 +91,11 @@ impl Store {
             match *update {
                 Update::Set { value, stamp, lifetime, lifetime_stamp } => {
                     let plain = Plain::new(stamp, lifetime, Holds::of(value, now_ms));
-                    writing.apply_set(plain, lifetime, lifetime_stamp)
+                    plain.set_lifetime(lifetime, lifetime_stamp);
+                    writing.apply_set(plain)
                 }
                 Update::Add { delta, sum, onto } => writing.apply_add(delta, sum, onto, now_ms),
-                Update::Keep { lifetime, stamp } => Ok(writing.apply_keep(lifetime, stamp)),
+                Update::Keep { lifetime, of, stamp } => Ok(writing.apply_keep(lifetime, of, stamp)),
                 Update::Remove { stamp } => writing.apply_remove(stamp),
             }
         })
@@ -123,21 +126,10 @@ impl Store {
 }
 
 impl Writing<'_> {
-    fn apply_set(
-        &mut self,
-        plain: Plain,
-        lifetime: Lifetime,
-        lifetime_stamp: Stamp,
-    ) -> Result<Applied, Shortage> {
-        match self.living() {
-            Some(here) if here.stamp >= plain.stamp => {
-                // Its lifetime may be news all the same.
-                return Ok(self.apply_keep(lifetime, lifetime_stamp));
-            }
-            Some(here) if here.value().is_some() && here.lifetime_stamp() > lifetime_stamp => {
-                plain.set_lifetime(here.lifetime(), here.lifetime_stamp());
-            }
-            _ => plain.set_lifetime(lifetime, lifetime_stamp),
+    fn apply_set(&mut self, plain: Plain) -> Result<Applied, Shortage> {
+        if self.living().is_some_and(|here| here.stamp >= plain.stamp) {
+            // Of the same value the lifetime may be news.
+            return Ok(self.apply_keep(plain.lifetime(), plain.stamp, plain.lifetime_stamp()));
         }
         let event = plain.event();
         self.put(plain, Source::Remote, event)?;
@@ -174,12 +166,11 @@ impl Writing<'_> {
         Ok(Applied::Taken)
     }
 
-    fn apply_keep(&mut self, lifetime: Lifetime, stamp: Stamp) -> Applied {
-        let Some(seen) = self.seen().filter(|seen| seen.lifetime_stamp() < stamp) else {
-            return Applied::Outdated;
-        };
+    fn apply_keep(&mut self, lifetime: Lifetime, of: Stamp, stamp: Stamp) -> Applied {
+        let news = |seen: &&Plain| seen.stamp == of && seen.lifetime_stamp() < stamp;
+        let Some(seen) = self.seen().filter(news) else { return Applied::Outdated };
         seen.set_lifetime(lifetime, stamp);
-        self.touched(Source::Remote, Event::Kept { lifetime, stamp });
+        self.touched(Source::Remote, Event::Kept { lifetime, of, stamp });
         Applied::Taken
     }
 

@@ -218,7 +218,8 @@ impl Store {
         let older = seen.lifetime_stamp().max(seen.stamp);
         let stamp = Stamp::after(older, now_ms, self.settings.origin);
         seen.set_lifetime(lifetime, stamp);
-        writing.touched(Source::Local, Event::Kept { lifetime, stamp });
+        let of = seen.stamp;
+        writing.touched(Source::Local, Event::Kept { lifetime, of, stamp });
         true
     }
 

@@ -20,7 +20,9 @@ const VERSION: u32 = 1;
 const PAGE_HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
 const TREE_BYTES: usize = 48;
-/// Deeper than LMDB's own cursor stack.
+/// What a tree says whose keys are integers in the machine's order: that of free pages.
+const INTEGER_KEYS: u16 = 0x08;
+/// The depth of LMDB's own cursor stack.
 const DEPTH_MAX: u16 = 32;
 const NO_PAGE: u64 = u64::MAX;
 
@@ -74,6 +76,7 @@ impl From<io::Error> for Wrong {
 /// A tree's root, as `MDB_db` has it.
 #[derive(Clone, Copy, Debug)]
 struct Tree {
+    flags: u16,
     depth: u16,
     entries: u64,
     root: u64,
@@ -107,10 +110,14 @@ fn walk(file: &File, file_bytes: u64) -> Result<(), Wrong> {
     }
     let meta = if first.transaction < second.transaction { second } else { first };
     let pages = file_bytes / page_bytes as u64;
-    // Ends that were freed again may be missing from the file; a page that is used may not.
-    let count = usize::try_from(meta.last_page).ok().and_then(|last| last.checked_add(1));
-    let Some(count) = count.filter(|_| meta.last_page < 1 << 40) else {
-        return Err(Wrong::Page(0, "its last page cannot be"));
+    // Ends that were freed again may be missing from the file, if never so many; a page that is
+    // used may not.
+    let count = usize::try_from(meta.last_page).ok().filter(|_| {
+        meta.last_page < pages.saturating_mul(16).saturating_add(1 << 20)
+            && meta.transaction < 1 << 62
+    });
+    let Some(count) = count.map(|last| last + 1) else {
+        return Err(Wrong::Page(0, "its last page or transaction cannot be"));
     };
     let mut walk = Walk { file, page_bytes, pages, used: vec![0; count.div_ceil(64)], count };
     walk.tree(meta.trees[1], TreeKind::Main)?;
@@ -175,6 +182,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn tree(&mut self, tree: Tree, kind: TreeKind) -> Result<(), Wrong> {
+        let flags = if kind == TreeKind::Free { INTEGER_KEYS } else { 0 };
+        if tree.flags != flags {
+            return Err(Wrong::Page(tree.root, "its tree is of another kind"));
+        }
         if tree.root == NO_PAGE {
             return if tree.entries == 0 {
                 Ok(())
@@ -215,6 +226,7 @@ impl Walk<'_> {
             return Err(wrong("it has too few entries"));
         }
         let mut entries = 0;
+        let mut places = Vec::with_capacity(count);
         for index in 0..count {
             let at = usize::from(u16_at(&page, PAGE_HEADER_BYTES + 2 * index));
             if at < upper {
@@ -224,22 +236,31 @@ impl Walk<'_> {
             let node = node.ok_or_else(|| wrong("an entry begins beyond the page"))?;
             let low = u64::from(u16_at(node, 0)) | u64::from(u16_at(node, 2)) << 16;
             let flags = u16_at(node, 4);
-            let rest = &node[NODE_HEADER_BYTES..];
-            let rest = rest
-                .get(usize::from(u16_at(node, 6))..)
+            let key_bytes = usize::from(u16_at(node, 6));
+            let rest = node
+                .get(NODE_HEADER_BYTES + key_bytes..)
                 .ok_or_else(|| wrong("a key reaches beyond the page"))?;
-            if depth > 1 {
+            if kind == TreeKind::Free && depth == 1 && key_bytes != 8 {
+                return Err(wrong("a list of free pages has no transaction"));
+            }
+            let data_bytes = if depth > 1 {
                 // A branch has no data, and the upper part of the child's number in the flags.
                 entries += self.page(low | u64::from(flags) << 32, depth - 1, kind)?;
+                0
             } else {
-                self.entry(number, rest, low, flags, kind)?;
                 entries += 1;
-            }
+                self.entry(number, rest, low, flags, kind)?
+            };
+            places.push((at, at + NODE_HEADER_BYTES + key_bytes + data_bytes));
+        }
+        places.sort_unstable();
+        if places.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+            return Err(wrong("entries overlap"));
         }
         Ok(entries)
     }
 
-    /// Checks an entry of a leaf: its data, wherever it is.
+    /// Checks an entry of a leaf: its data, wherever it is; how many bytes it takes in the page.
     fn entry(
         &mut self,
         number: u64,
@@ -247,37 +268,50 @@ impl Walk<'_> {
         data_bytes: u64,
         flags: u16,
         kind: TreeKind,
-    ) -> Result<(), Wrong> {
+    ) -> Result<usize, Wrong> {
         let wrong = |what| Wrong::Page(number, what);
-        let bytes = usize::try_from(data_bytes).map_err(|_| wrong("an entry is too long"))?;
+        let beyond = || wrong("an entry reaches beyond the page");
+        let bytes = usize::try_from(data_bytes).map_err(|_| beyond())?;
         if flags & NODE_HAS_DUPLICATES != 0 {
             return Err(wrong("an entry has duplicates, which this file never has"));
         }
         let overflow;
-        let data = if flags & NODE_ON_OVERFLOW == 0 {
-            rest.get(..bytes).ok_or_else(|| wrong("an entry reaches beyond the page"))?
+        let (data, here) = if flags & NODE_ON_OVERFLOW == 0 {
+            (rest.get(..bytes).ok_or_else(beyond)?, bytes)
         } else {
-            let first = rest.get(..8).ok_or_else(|| wrong("an entry reaches beyond the page"))?;
+            let first = rest.get(..8).ok_or_else(beyond)?;
             overflow = self.overflow(u64_at(first, 0), bytes)?;
-            &overflow[PAGE_HEADER_BYTES..]
+            (
+                overflow
+                    .get(PAGE_HEADER_BYTES..)
+                    .and_then(|data| data.get(..bytes))
+                    .ok_or_else(beyond)?,
+                8,
+            )
         };
         let is_tree = flags & NODE_IS_TREE != 0;
         match kind {
             TreeKind::Main if is_tree && data.len() == TREE_BYTES => {
-                self.tree(tree_at(data, 0), TreeKind::Named)
+                self.tree(tree_at(data, 0), TreeKind::Named)?;
             }
-            TreeKind::Main => Err(wrong("an entry is not a database, which this file never has")),
+            TreeKind::Main => {
+                return Err(wrong("an entry is not a database, which this file never has"));
+            }
             TreeKind::Named | TreeKind::Free if is_tree => {
-                Err(wrong("a database stands where none belongs"))
+                return Err(wrong("a database stands where none belongs"));
             }
-            TreeKind::Named => Ok(()),
-            TreeKind::Free => self.free(number, data.get(..bytes).unwrap_or_default()),
+            TreeKind::Named => {}
+            TreeKind::Free => self.free(number, data)?,
         }
+        Ok(here)
     }
 
     /// Checks pages that hold one long value, and reads them.
     fn overflow(&mut self, first: u64, data_bytes: usize) -> Result<Vec<u8>, Wrong> {
         let pages = (PAGE_HEADER_BYTES + data_bytes).div_ceil(self.page_bytes);
+        if pages as u64 > self.pages {
+            return Err(Wrong::Page(first, "a value is longer than the file"));
+        }
         self.reach(first, pages)?;
         let bytes = self.read(first, pages)?;
         let says = u32_at(&bytes, 12) as usize;
@@ -331,6 +365,7 @@ impl Walk<'_> {
 
 fn tree_at(bytes: &[u8], at: usize) -> Tree {
     Tree {
+        flags: u16_at(bytes, at + 4),
         depth: u16_at(bytes, at + 6),
         entries: u64_at(bytes, at + 32),
         root: u64_at(bytes, at + 40),

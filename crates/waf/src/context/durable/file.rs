@@ -232,7 +232,8 @@ fn known_format(env: &Env<WithoutTls>) -> heed::Result<Format> {
 fn fault(directory: &Path, path: &Path, error: &heed::Error) -> Fault {
     use heed::MdbError::{Corrupted, Invalid, PageNotFound, VersionMismatch};
     match error {
-        heed::Error::Mdb(Corrupted | Invalid | PageNotFound | VersionMismatch) => {
+        heed::Error::Mdb(Corrupted | Invalid | PageNotFound | VersionMismatch)
+        | heed::Error::Decoding(_) => {
             Fault::Damaged { path: path.to_owned(), what: error.to_string() }
         }
         other => Fault::Disk { directory: directory.to_owned(), what: other.to_string() },
