@@ -616,18 +616,15 @@ impl Writer {
                 self.node(node)?;
                 let unmoved =
                     if nullable { Some(self.push(Step::Unmoved { slot, to: 0 })?) } else { None };
-                match entry {
-                    Some(entry) => {
-                        self.push(Step::Jump(start))?;
-                        self.leave(entry, *greed);
-                    }
-                    None => {
-                        let out = self.here() + 1;
-                        self.push(match greed {
-                            Greed::Most => Step::Split { first: start, second: out },
-                            Greed::Fewest => Step::Split { first: out, second: start },
-                        })?;
-                    }
+                if let Some(entry) = entry {
+                    self.push(Step::Jump(start))?;
+                    self.leave(entry, *greed);
+                } else {
+                    let out = self.here() + 1;
+                    self.push(match greed {
+                        Greed::Most => Step::Split { first: start, second: out },
+                        Greed::Fewest => Step::Split { first: out, second: start },
+                    })?;
                 }
                 if let Some(unmoved) = unmoved {
                     self.land(unmoved);

@@ -106,7 +106,18 @@ impl ByteSet {
 
     /// Its bytes in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..=u8::MAX).filter(|&byte| self.contains(byte))
+        let words = [0u8, 64, 128, 192].into_iter().zip(self.0);
+        words.flat_map(|(first, mut word)| {
+            std::iter::from_fn(move || {
+                if word == 0 {
+                    return None;
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "at most 63")]
+                let bit = word.trailing_zeros() as u8;
+                word &= word - 1;
+                Some(first + bit)
+            })
+        })
     }
 
     /// Its bytes as ranges `(first, last)` in ascending order, none touching the next.

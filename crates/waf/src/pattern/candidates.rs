@@ -81,6 +81,11 @@ impl CandidateSet {
     pub fn words(&self) -> &[u64] {
         &self.words
     }
+
+    /// The same bits, to be written by the prefilter.
+    pub(super) fn words_mut(&mut self) -> &mut Vec<u64> {
+        &mut self.words
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "there are fewer patterns than 2^32")]

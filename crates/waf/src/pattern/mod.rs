@@ -29,7 +29,7 @@ pub use candidates::CandidateSet;
 pub use compile::{Caches, Captures, Match, Options, Pattern};
 pub use fault::{Fault, Note};
 pub use prefilter::{Prefilter, Scratch};
-pub use requirement::{Alternative, Clause, Requirement};
+pub use requirement::{Clause, Edge, Place, Requirement, Sequence};
 
 /// A pattern's place in a program: dense, from 0, chosen by whoever builds the program. It indexes
 /// [`Caches`] and [`CandidateSet`]s, so numbers should be given without gaps, patterns that are

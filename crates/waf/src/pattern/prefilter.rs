@@ -1,35 +1,281 @@
 //! The requirements of many patterns, tested in one pass over a content.
+//!
+//! # How
+//!
+//! Bytes are read as 64 [symbols](alphabet): letters without their case, digits as one, punctuation
+//! as itself. A content's symbols fit in a word, its *signature*.
+//!
+//! 1. The signature decides all that asks for bytes of a class ([`Profile`]). What it decides is kept
+//!    for each signature seen lately, since contents that look alike are common: words, numbers,
+//!    names. Letters count as one here, so that there are few different signatures.
+//! 2. Tables say which patterns the content's length, first and last byte allow. What is left is
+//!    *eligible*.
+//! 3. Every three and every four symbols in a row are looked up among those that the sequences
+//!    asked for contain ([`Grams`]). Where they are known, the sequences are compared with the content, but only those
+//!    that an eligible pattern still needs.
+//! 4. Patterns all of whose clauses are fulfilled are candidates. Those that need several bytes of a
+//!    class are counted last.
+//!
+//! Each step only takes away patterns whose requirement is not met, so that
+//! [`Requirement::is_met_by`] implies being a candidate.
+//!
+//! # Cost
+//!
+//! About 2 ns a byte for plain text plus 30 ns, whatever the number of patterns. A hostile content can make
+//! every place look like a sequence; each place then costs at most the sequences that share their
+//! rarest three symbols, of which there are few, so that the pass stays linear.
 
-use super::{CandidateSet, PatternId, Requirement};
+mod alphabet;
+mod grams;
+mod profile;
 
-/// What a pass writes to: one for each worker, used with any prefilter.
-#[derive(Debug, Default)]
-pub struct Scratch {}
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use self::{
+    alphabet::{BEYOND, SYMBOLS},
+    grams::{Grams, Target},
+    profile::{Profile, Profiles},
+};
+use super::{ByteSet, CandidateSet, PatternId, Requirement};
+
+/// Most clauses with sequences that are tested for each requirement.
+const LAYERS: usize = 3;
+/// Bytes of a content whose symbols are looked at at a time.
+const BLOCK_BYTES: usize = 4_096;
+/// Lengths up to this one are told apart.
+const LENGTHS: usize = 64;
 
 /// Many requirements, compiled together; immutable, shared by all workers.
 #[derive(Debug)]
 pub struct Prefilter {
-    patterns: Vec<PatternId>,
+    /// Which prefilter a scratch was used with last.
+    number: u64,
+    /// Words of a bit set over rows.
+    words: usize,
+    /// Patterns a candidate set has room for.
+    patterns: usize,
+    profiles: Profiles,
+    /// Rows that a content of this length can match, by [`length_class`].
+    lengths: Vec<u64>,
+    /// Rows that a content with this first symbol can match.
+    firsts: Vec<u64>,
+    /// Rows that a content with this last symbol can match.
+    lasts: Vec<u64>,
+    grams: Grams,
+    counted: Vec<Counted>,
+    /// Rows beyond the patterns' own, each with its pattern: further requirements of the same one.
+    further: Vec<(usize, PatternId)>,
+}
+
+/// Rows that need several bytes of a class.
+#[derive(Debug)]
+struct Counted {
+    class: Box<[bool; 256]>,
+    /// How many, and which row.
+    rows: Vec<(usize, usize)>,
+}
+
+/// What a pass writes to: one for each worker, used with any prefilter, best with one only. It keeps
+/// about 100 KiB.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    prefilter: u64,
+    symbols: Vec<u8>,
+    profiles: Vec<Profile>,
+    /// The rows that are eligible, then for each layer the rows whose clause is fulfilled.
+    state: Vec<u64>,
 }
 
 impl Prefilter {
     /// Compiles requirements. A pattern may come several times: it is a candidate when one of its
-    /// requirements is met.
+    /// requirements is met. A pattern that does not come is never a candidate.
     pub fn new(requirements: Vec<(PatternId, Requirement)>) -> Self {
-        Self { patterns: requirements.into_iter().map(|(id, _)| id).collect() }
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let patterns = requirements.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
+        let mut rows: Vec<Option<Requirement>> = Vec::new();
+        rows.resize_with(patterns, || None);
+        let mut further = Vec::new();
+        for (id, requirement) in requirements {
+            let row = &mut rows[id.index()];
+            if row.is_none() {
+                *row = Some(requirement);
+            } else {
+                further.push((rows.len(), id));
+                rows.push(Some(requirement));
+            }
+        }
+        let words = rows.len().div_ceil(64).max(1);
+        let table = |size: usize, allows: &dyn Fn(&Requirement, usize) -> bool| {
+            let mut table = vec![0; size * words];
+            for (row, requirement) in rows.iter().enumerate() {
+                let Some(requirement) = requirement else { continue };
+                for class in (0..size).filter(|&class| allows(requirement, class)) {
+                    table[class * words + row / 64] |= 1 << (row % 64);
+                }
+            }
+            table
+        };
+        let lengths = table(LENGTH_CLASSES, &|requirement, class| {
+            let (least, most) = lengths_of(class);
+            requirement.length_min <= most && requirement.length_max.is_none_or(|max| least <= max)
+        });
+        let has = |set: &ByteSet, symbol| alphabet::signature(set) >> symbol & 1 == 1;
+        // An empty content has no first byte; what is beyond it stands for one.
+        let edge = |requirement: &Requirement| requirement.length_min == 0;
+        let firsts = table(SYMBOLS, &|requirement, symbol| {
+            has(&requirement.first, symbol) || symbol == usize::from(BEYOND) && edge(requirement)
+        });
+        let lasts = table(SYMBOLS, &|requirement, symbol| {
+            has(&requirement.last, symbol) || symbol == usize::from(BEYOND) && edge(requirement)
+        });
+        Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            words,
+            patterns,
+            profiles: Profiles::new(&rows, words),
+            lengths,
+            firsts,
+            lasts,
+            grams: Grams::new(&rows),
+            counted: counted(&rows),
+            further,
+        }
     }
 
     /// How many patterns a [`CandidateSet`] for this prefilter needs room for.
     pub fn patterns(&self) -> usize {
-        self.patterns.iter().map(|id| id.index() + 1).max().unwrap_or(0)
+        self.patterns
     }
 
     /// Writes to `out` which patterns may match the content, and no others; what was in it is gone.
     pub fn candidates(&self, content: &[u8], scratch: &mut Scratch, out: &mut CandidateSet) {
-        let _ = (content, scratch);
-        out.clear();
-        for &id in &self.patterns {
-            out.insert(id);
+        if scratch.prefilter != self.number {
+            scratch.prefilter = self.number;
+            scratch.profiles = self.profiles.cache();
+            scratch.symbols.resize(BLOCK_BYTES, 0);
+        }
+        let Scratch { symbols, profiles, state, .. } = scratch;
+        let signature = if content.len() <= BLOCK_BYTES {
+            alphabet::read(content, symbols)
+        } else {
+            let blocks = content.chunks(BLOCK_BYTES);
+            blocks.fold(0, |signature, block| signature | alphabet::read(block, symbols))
+        };
+        state.clear();
+        state.extend_from_slice(self.profiles.of(signature, profiles));
+        let (eligible, layers) = state.split_at_mut(self.words);
+        let symbol =
+            |byte: Option<&u8>| usize::from(byte.map_or(BEYOND, |&byte| alphabet::symbol(byte)));
+        let words = |class: usize| class * self.words..(class + 1) * self.words;
+        let lengths = &self.lengths[words(length_class(content.len()))];
+        let firsts = &self.firsts[words(symbol(content.first()))];
+        let lasts = &self.lasts[words(symbol(content.last()))];
+        let tables = lengths.iter().zip(firsts).zip(lasts);
+        for (eligible, ((length, first), last)) in eligible.iter_mut().zip(tables) {
+            *eligible &= length & first & last;
+        }
+        let mut progress = Progress { words: self.words, eligible, layers };
+        if progress.is_waiting() {
+            self.grams.scan(content, symbols, &mut progress);
+        }
+        for (at, word) in eligible.iter_mut().enumerate() {
+            *word = layers.chunks_exact(self.words).fold(*word, |word, layer| word & layer[at]);
+        }
+        self.count(content, eligible);
+        self.write(eligible, out);
+    }
+
+    /// Takes out the rows that need more bytes of a class than the content has.
+    fn count(&self, content: &[u8], rows: &mut [u64]) {
+        for counted in &self.counted {
+            let in_question = |&&(_, row): &&(usize, usize)| rows[row / 64] >> (row % 64) & 1 == 1;
+            let Some(most) = counted.rows.iter().filter(in_question).map(|row| row.0).max() else {
+                continue;
+            };
+            let members = content.iter().filter(|&&byte| counted.class[usize::from(byte)]);
+            let count = members.take(most).count();
+            for &(times, row) in &counted.rows {
+                if times > count {
+                    rows[row / 64] &= !(1 << (row % 64));
+                }
+            }
         }
     }
+
+    /// Rows to patterns.
+    fn write(&self, rows: &[u64], out: &mut CandidateSet) {
+        let words = out.words_mut();
+        words.clear();
+        words.extend_from_slice(&rows[..self.patterns.div_ceil(64)]);
+        if let (Some(last), false) = (words.last_mut(), self.patterns.is_multiple_of(64)) {
+            *last &= (1 << (self.patterns % 64)) - 1;
+        }
+        for &(row, id) in &self.further {
+            if rows[row / 64] >> (row % 64) & 1 == 1 {
+                out.insert(id);
+            }
+        }
+    }
+}
+
+/// What is fulfilled so far.
+struct Progress<'a> {
+    words: usize,
+    eligible: &'a [u64],
+    /// One bit set after the other.
+    layers: &'a mut [u64],
+}
+
+impl Progress<'_> {
+    /// Whether an eligible row waits for a sequence.
+    fn is_waiting(&self) -> bool {
+        self.layers
+            .chunks_exact(self.words)
+            .any(|layer| self.eligible.iter().zip(layer).any(|(&rows, &layer)| rows & !layer != 0))
+    }
+
+    #[inline]
+    fn needs(&self, Target { word, bit, layer }: Target) -> bool {
+        self.eligible[word] & !self.layers[layer * self.words + word] & bit != 0
+    }
+
+    #[inline]
+    fn fulfil(&mut self, Target { word, bit, layer }: Target) {
+        self.layers[layer * self.words + word] |= bit;
+    }
+}
+
+/// Lengths up to [`LENGTHS`] each, then by powers of two.
+const LENGTH_CLASSES: usize = LENGTHS + 64;
+
+fn length_class(length: usize) -> usize {
+    if length < LENGTHS { length } else { LENGTHS + length.ilog2() as usize }
+}
+
+/// The least and the greatest length of a class.
+fn lengths_of(class: usize) -> (usize, usize) {
+    match class.checked_sub(LENGTHS) {
+        None => (class, class),
+        Some(log) => (1 << log, (1 << log) - 1 + (1 << log)),
+    }
+}
+
+fn counted(rows: &[Option<Requirement>]) -> Vec<Counted> {
+    let mut classes: BTreeMap<ByteSet, Vec<(usize, usize)>> = BTreeMap::new();
+    for (row, requirement) in rows.iter().enumerate() {
+        for clause in requirement.iter().flat_map(|requirement| &requirement.clauses) {
+            if clause.times > 1 {
+                classes.entry(clause.class).or_default().push((clause.times, row));
+            }
+        }
+    }
+    let table = |class: ByteSet| {
+        let mut table = Box::new([false; 256]);
+        class.iter().for_each(|byte| table[usize::from(byte)] = true);
+        table
+    };
+    classes.into_iter().map(|(class, rows)| Counted { class: table(class), rows }).collect()
 }
