@@ -29,7 +29,7 @@ impl Run<'_> {
         {
             let prefilter = self.program.prefilter(self.half);
             let candidates = self.state.contents.candidates(prefilter, self.half, content);
-            if !candidates.contains(pattern) {
+            if !candidates.is_some_and(|candidates| candidates.contains(pattern)) {
                 return Answer::No;
             }
         }

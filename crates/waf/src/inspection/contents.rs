@@ -3,8 +3,8 @@
 //!
 //! Equal byte strings have one number. A transformation chain is therefore computed once for each
 //! distinct content, however many arguments carry it, and so is the set of patterns that may match
-//! it. A chain that changes nothing gives the same number back, which makes all chains share the work
-//! on plain values.
+//! it. A transformation that changes nothing gives the same number back, which makes all chains share
+//! the work on plain values.
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
@@ -34,13 +34,6 @@ impl ChainId {
     pub(crate) const NONE: ChainId = ChainId(0);
 }
 
-/// How a chain is made: one transformation more than another chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChainLink {
-    pub(crate) before: ChainId,
-    pub(crate) last: Transformation,
-}
-
 /// The message whose rules are asked: each half has a prefilter of its own, because response rules
 /// never look at what request rules do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -66,6 +59,8 @@ impl Work {
 }
 
 const UNKNOWN: u32 = u32::MAX;
+/// The row of contents that no pattern may match, which are most.
+const EMPTY_ROW: u32 = u32::MAX - 1;
 
 /// The contents of one transaction. Emptied and used again for the next one.
 pub(crate) struct Contents {
@@ -74,7 +69,8 @@ pub(crate) struct Contents {
     ends: Vec<u32>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// `columns[chain - 1][content]`: what the chain makes of the content.
+    /// `columns[transformation][content]`: what the transformation makes of the content, whatever
+    /// chain it is part of.
     columns: Vec<Vec<u32>>,
     rows: [CandidateRows; 2],
     transformed: Vec<u8>,
@@ -99,7 +95,7 @@ impl Contents {
             ends: Vec::new(),
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
-            columns: Vec::new(),
+            columns: vec![Vec::new(); Transformation::ALL.len()],
             rows: <[CandidateRows; 2]>::default(),
             transformed: Vec::new(),
             scratch: Scratch::default(),
@@ -188,75 +184,72 @@ impl Contents {
     }
 
     /// What a chain makes of a content.
-    pub(crate) fn transform(
-        &mut self,
-        links: &[ChainLink],
-        chain: ChainId,
-        content: ContentId,
-    ) -> ContentId {
-        if chain == ChainId::NONE {
-            return content;
-        }
-        let column = usize::from(chain.0) - 1;
-        if let Some(&known) = self.columns.get(column).and_then(|c| c.get(content.index()))
+    pub(crate) fn transform(&mut self, chain: &[Transformation], content: ContentId) -> ContentId {
+        chain.iter().fold(content, |content, &transformation| self.apply(transformation, content))
+    }
+
+    fn apply(&mut self, transformation: Transformation, content: ContentId) -> ContentId {
+        let column = transformation as usize;
+        if let Some(&known) = self.columns[column].get(content.index())
             && known != UNKNOWN
         {
             return ContentId(known);
         }
-        // Chains are short (the compiler bounds them), so the depth is too.
-        let link = links[column];
-        let before = self.transform(links, link.before, content);
-        self.count(before);
+        self.count(content);
         let mut transformed = std::mem::take(&mut self.transformed);
-        let after = match link.last.apply(self.bytes(before), &mut transformed) {
-            Outcome::Unchanged => before,
+        let after = match transformation.apply(self.bytes(content), &mut transformed) {
+            Outcome::Unchanged => content,
             Outcome::Written => self.intern(&transformed),
         };
         self.transformed = transformed;
-        if self.columns.len() <= column {
-            self.columns.resize_with(links.len(), Vec::new);
-        }
         let column = &mut self.columns[column];
         if column.len() <= content.index() {
-            column.resize(self.ends.len().max(content.index() + 1), UNKNOWN);
+            column.resize(self.ends.len(), UNKNOWN);
         }
         column[content.index()] = after.0;
         after
     }
 
-    /// The patterns of one half that may match a content. Whatever is not among them does not.
+    /// The patterns of one half that may match a content, if there are any. Whatever is not among them
+    /// does not match.
     pub(crate) fn candidates(
         &mut self,
         prefilter: &Prefilter,
         half: Half,
         content: ContentId,
-    ) -> &CandidateSet {
-        let rows = &self.rows[half as usize];
-        let known = rows.of_content.get(content.index()).copied().unwrap_or(UNKNOWN);
-        if known != UNKNOWN {
-            return &self.rows[half as usize].sets[known as usize];
-        }
+    ) -> Option<&CandidateSet> {
+        let known = self.rows[half as usize].of_content.get(content.index());
+        let row = match known.copied().unwrap_or(UNKNOWN) {
+            UNKNOWN => self.ask_prefilter(prefilter, half, content),
+            known => known,
+        };
+        (row != EMPTY_ROW).then(|| &self.rows[half as usize].sets[row as usize])
+    }
+
+    fn ask_prefilter(&mut self, prefilter: &Prefilter, half: Half, content: ContentId) -> u32 {
+        self.count(content);
         let start = match content.0 {
             0 => 0,
             n => self.ends[n as usize - 1] as usize,
         };
-        self.count(content);
         let bytes = &self.bytes[start..self.ends[content.index()] as usize];
         let rows = &mut self.rows[half as usize];
+        if rows.sets.len() == rows.used {
+            rows.sets.push(CandidateSet::new(prefilter.patterns()));
+        }
+        let set = &mut rows.sets[rows.used];
+        prefilter.candidates(bytes, &mut self.scratch, set);
+        let row = if set.is_empty() {
+            EMPTY_ROW
+        } else {
+            rows.used += 1;
+            u32::try_from(rows.used - 1).unwrap_or(EMPTY_ROW - 1)
+        };
         if rows.of_content.len() <= content.index() {
             rows.of_content.resize(self.ends.len(), UNKNOWN);
         }
-        let row = rows.used;
-        rows.used += 1;
-        if rows.sets.len() == row {
-            rows.sets.push(CandidateSet::new(prefilter.patterns()));
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "one row for each content at most")]
-        let number = row as u32;
-        rows.of_content[content.index()] = number;
-        let set = &mut rows.sets[row];
-        prefilter.candidates(bytes, &mut self.scratch, set);
-        set
+        rows.of_content[content.index()] = row;
+        row
     }
 }
 

@@ -117,8 +117,8 @@ impl<'a> Run<'a> {
 
     /// One link of a chain; does what the link does for each match.
     fn link(&mut self, rule: &'a Rule) -> Answer {
-        match (&rule.targets, rule.lane) {
-            (Targets::Slot { slot, kind }, _) => {
+        match &rule.targets {
+            Targets::Slot { slot, kind } => {
                 if let Test::Constant(comparison, number) = rule.test
                     && rule.chain == ChainId::NONE
                     && rule.steps.is_empty()
@@ -137,20 +137,20 @@ impl<'a> Run<'a> {
                 }
                 self.slot(rule, *slot, *kind)
             }
-            (Targets::Nothing, _) => {
+            Targets::Nothing => {
                 self.matched(rule, None);
                 Answer::Yes
             }
-            (Targets::Stable(set), Some(lane)) if rule.steps.is_empty() => {
-                self.lane(rule, *set, lane)
-            }
-            (Targets::Stable(set), _) => {
-                self.resolve_set(*set);
-                let at = usize::from(set.0);
-                let found = self.state.sets[at].found.clone();
+            Targets::Stable(sets) if rule.steps.is_empty() => self.lanes(rule, sets),
+            Targets::Stable(sets) => {
+                let mut found = Vec::new();
+                for &set in sets {
+                    self.resolve_set(set);
+                    found.extend_from_slice(&self.state.sets[set.0 as usize].found);
+                }
                 self.each(rule, found)
             }
-            (Targets::Volatile(set), _) => {
+            Targets::Volatile(set) => {
                 let mut found = Vec::new();
                 self.resolve(set, &mut found);
                 self.each(rule, found)
@@ -171,16 +171,29 @@ impl<'a> Run<'a> {
     }
 
     /// A rule over values that stand: distinct contents first, values on a hit.
-    fn lane(&mut self, rule: &'a Rule, set: SetId, lane: LaneId) -> Answer {
-        self.resolve_lane(lane);
-        let at = usize::from(lane.0);
-        if let Some(pattern) = rule.test.prefiltered()
-            && rule.polarity == Polarity::Matches
-            && self.evaluation == Evaluation::Prefiltered
-            && !self.state.lanes[at].candidates.contains(pattern)
-        {
-            return Answer::No;
+    fn lanes(&mut self, rule: &'a Rule, sets: &[SetId]) -> Answer {
+        let pattern = rule.test.prefiltered().filter(|_| {
+            rule.polarity == Polarity::Matches && self.evaluation == Evaluation::Prefiltered
+        });
+        let mut hits = Vec::new();
+        for (&set, &lane) in sets.iter().zip(&rule.lanes) {
+            self.resolve_lane(lane);
+            let may = &self.state.lanes[lane.0 as usize].candidates;
+            if pattern.is_none_or(|pattern| may.contains(pattern)) {
+                self.lane(rule, set, lane, &mut hits);
+            }
         }
+        if self.has_removed_targets(rule.number) {
+            self.keep_allowed(rule.number, &mut hits);
+        }
+        for &found in &hits {
+            self.matched(rule, Some(found));
+        }
+        if hits.is_empty() { Answer::No } else { Answer::Yes }
+    }
+
+    fn lane(&mut self, rule: &Rule, set: SetId, lane: LaneId, hits: &mut Vec<Found>) {
+        let at = lane.0 as usize;
         self.state.marks.clear();
         let mut hit = Answer::No;
         for n in 0..self.state.lanes[at].distinct.len() {
@@ -191,24 +204,16 @@ impl<'a> Run<'a> {
             }
         }
         if hit == Answer::No {
-            return Answer::No;
+            return;
         }
-        let found = &self.state.sets[usize::from(set.0)].found;
-        let values = &self.state.lanes[at].values;
-        let marks = &self.state.marks;
-        let mut hits: Vec<Found> = found
-            .iter()
-            .zip(values)
-            .filter(|(_, content)| marks.is_set(**content))
-            .map(|(found, &content)| Found { value: content, ..*found })
-            .collect();
-        if self.has_removed_targets(rule.number) {
-            self.keep_allowed(rule.number, &mut hits);
+        let chain = self.program.chain(rule.chain);
+        let state = &mut *self.state;
+        for found in &state.sets[set.0 as usize].found {
+            let content = state.contents.transform(chain, found.value);
+            if state.marks.is_set(content) {
+                hits.push(Found { value: content, ..*found });
+            }
         }
-        for &found in &hits {
-            self.matched(rule, Some(found));
-        }
-        if hits.is_empty() { Answer::No } else { Answer::Yes }
     }
 
     /// A rule over values one by one: those that rules change, and those asked at each step.
@@ -223,7 +228,7 @@ impl<'a> Run<'a> {
                 if rule.steps.is_empty() { std::slice::from_ref(&rule.chain) } else { &rule.steps };
             let mut before = None;
             for &chain in chains {
-                let content = self.state.contents.transform(&program.chains, chain, found.value);
+                let content = self.state.contents.transform(program.chain(chain), found.value);
                 // A step that changes nothing is not asked again.
                 if before.replace(content) == Some(content) {
                     continue;

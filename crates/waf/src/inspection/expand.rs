@@ -2,7 +2,7 @@
 
 use super::contents::ContentId;
 use super::evaluate::Run;
-use super::values::{TxValue, View, sources};
+use super::values::{TxValue, sources};
 use crate::context::Collection;
 use crate::program::{Piece, Text};
 use crate::seclang::setting::Switch;
@@ -78,11 +78,7 @@ impl Run<'_> {
                         })
                     });
                 if let Some(named) = named {
-                    let shown = match view {
-                        View::Values => named.value,
-                        View::Names => named.name,
-                    };
-                    out.extend_from_slice(contents.bytes(shown));
+                    out.extend_from_slice(contents.bytes(view.of(named)));
                 }
             }
         }

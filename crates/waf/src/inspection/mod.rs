@@ -32,7 +32,7 @@ pub use response_body::Extent;
 pub use state::Inspector;
 pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 
-pub(crate) use contents::{ChainId, ChainLink, Half};
+pub(crate) use contents::{ChainId, Half};
 use kept::KeptKeys;
 pub(crate) use kept::collection_of;
 

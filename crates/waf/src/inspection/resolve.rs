@@ -3,7 +3,7 @@
 use super::contents::ContentId;
 use super::evaluate::Run;
 use super::state::Newness;
-use super::values::{Found, TxValue, View, sources};
+use super::values::{Found, TxValue, sources};
 use crate::pattern::Match;
 use crate::program::{Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet};
 use crate::seclang::setting::Switch;
@@ -12,7 +12,7 @@ use crate::variable::Variable;
 impl Run<'_> {
     /// Makes sure that a set's values are those of now.
     pub(super) fn resolve_set(&mut self, id: SetId) {
-        let at = usize::from(id.0);
+        let at = id.0 as usize;
         let generation = self.state.values.generation();
         if self.state.sets[at].generation == generation {
             return;
@@ -24,11 +24,18 @@ impl Run<'_> {
         let set = &mut self.state.sets[at];
         set.generation = generation;
         set.found = found;
+        set.distinct.clear();
+        self.state.marks.clear();
+        for found in &set.found {
+            if self.state.marks.set(found.value) == Newness::New {
+                set.distinct.push(found.value);
+            }
+        }
     }
 
     /// Makes sure that a lane's values and candidates are those of now.
     pub(super) fn resolve_lane(&mut self, id: LaneId) {
-        let at = usize::from(id.0);
+        let at = id.0 as usize;
         let generation = self.state.values.generation();
         if self.state.lanes[at].generation == generation {
             return;
@@ -36,21 +43,20 @@ impl Run<'_> {
         let program = self.program;
         let key = program.lanes[at];
         self.resolve_set(key.set);
+        let set = &self.state.sets[key.set.0 as usize];
         let mut lane = std::mem::take(&mut self.state.lanes[at]);
         lane.generation = generation;
-        lane.values.clear();
         lane.distinct.clear();
         lane.candidates.clear();
         self.state.marks.clear();
-        for at in 0..self.state.sets[usize::from(key.set.0)].found.len() {
-            let found = self.state.sets[usize::from(key.set.0)].found[at];
-            let content = self.state.contents.transform(&program.chains, key.chain, found.value);
-            lane.values.push(content);
+        let (chain, prefilter) = (program.chain(key.chain), program.prefilter(key.half));
+        for &content in &set.distinct {
+            let content = self.state.contents.transform(chain, content);
             if self.state.marks.set(content) == Newness::New {
                 lane.distinct.push(content);
-                let prefilter = program.prefilter(key.half);
-                let may = self.state.contents.candidates(prefilter, key.half, content);
-                lane.candidates.union(may);
+                if let Some(may) = self.state.contents.candidates(prefilter, key.half, content) {
+                    lane.candidates.union(may);
+                }
             }
         }
         self.state.lanes[at] = lane;
@@ -124,13 +130,21 @@ impl Run<'_> {
             }
             _ => {
                 let (of, view) = sources(variable);
+                let takes_all = part.selector == Selector::All
+                    && exclusions.iter().all(|exclusion| exclusion.variable != variable);
+                if takes_all {
+                    let values = of.iter().flat_map(|&source| self.state.values.of(source));
+                    out.extend(values.map(|named| Found {
+                        variable,
+                        name: named.name,
+                        value: view.of(named),
+                    }));
+                    return;
+                }
                 for &source in of {
                     for at in 0..self.state.values.of(source).len() {
                         let named = self.state.values.of(source)[at];
-                        let value = match view {
-                            View::Values => named.value,
-                            View::Names => named.name,
-                        };
+                        let value = view.of(&named);
                         let found = Found { variable, name: named.name, value };
                         self.offer(part, exclusions, found, out);
                     }

@@ -100,15 +100,15 @@ impl ExpandedPatterns {
 pub(super) struct ResolvedSet {
     pub(super) generation: u32,
     pub(super) found: Vec<Found>,
+    /// Their contents without repetitions.
+    pub(super) distinct: Vec<ContentId>,
 }
 
 /// A lane's values, and which patterns may match any of them.
 #[derive(Default)]
 pub(super) struct ResolvedLane {
     pub(super) generation: u32,
-    /// The transformed content of each value of the set, in the set's order.
-    pub(super) values: Vec<ContentId>,
-    /// The same without repetitions.
+    /// The transformed contents of the set, without repetitions.
     pub(super) distinct: Vec<ContentId>,
     pub(super) candidates: CandidateSet,
 }

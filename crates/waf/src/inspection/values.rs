@@ -79,6 +79,16 @@ pub(crate) enum View {
     Names,
 }
 
+impl View {
+    /// What is shown of a value.
+    pub(crate) fn of(self, named: &Named) -> ContentId {
+        match self {
+            View::Values => named.value,
+            View::Names => named.name,
+        }
+    }
+}
+
 /// The variables whose values make up this one, and what of them is shown.
 pub(crate) fn sources(variable: Variable) -> (&'static [Variable], View) {
     use Variable as V;

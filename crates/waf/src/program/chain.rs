@@ -1,44 +1,49 @@
-//! Chains of transformations, each made once and numbered.
+//! Chains of transformations, each numbered once.
 
 use std::collections::HashMap;
 
-use crate::inspection::{ChainId, ChainLink};
+use crate::inspection::ChainId;
 use crate::transformation::Transformation;
 
-/// The chains of a program as a tree: a chain is another chain and one transformation more, so that
-/// what two chains begin with in common is computed once.
-#[derive(Debug, Default)]
+/// The chains of a program; equal ones have one number.
+#[derive(Debug)]
 pub(crate) struct ChainTable {
-    pub(crate) links: Vec<ChainLink>,
-    known: HashMap<(ChainId, Transformation), ChainId>,
+    pub(crate) chains: Vec<Box<[Transformation]>>,
+    known: HashMap<Box<[Transformation]>, ChainId>,
+}
+
+impl Default for ChainTable {
+    fn default() -> Self {
+        let none: Box<[Transformation]> = Box::default();
+        Self { chains: vec![none.clone()], known: HashMap::from([(none, ChainId::NONE)]) }
+    }
 }
 
 /// The longest chain, in transformations. The longest of the Core Rule Set has nine.
 pub(crate) const CHAIN_MAX: usize = 64;
 
 impl ChainTable {
-    /// The chain of these transformations and those of its beginnings, the empty one first.
-    /// `None` when there would be too many.
+    /// The chains of the beginnings of these transformations, the empty one first and the whole one
+    /// last. `None` when there would be too many.
     pub(crate) fn steps(&mut self, transformations: &[Transformation]) -> Option<Vec<ChainId>> {
         if transformations.len() > CHAIN_MAX {
             return None;
         }
-        let mut steps = vec![ChainId::NONE];
-        let mut before = ChainId::NONE;
-        for &last in transformations {
-            let next = u16::try_from(self.links.len() + 1).ok().map(ChainId);
-            let chain = if let Some(&known) = self.known.get(&(before, last)) {
-                known
-            } else {
-                let next = next?;
-                self.links.push(ChainLink { before, last });
-                self.known.insert((before, last), next);
-                next
-            };
-            steps.push(chain);
-            before = chain;
+        (0..=transformations.len()).map(|count| self.chain(&transformations[..count])).collect()
+    }
+
+    /// The chain of these transformations.
+    pub(crate) fn chain(&mut self, transformations: &[Transformation]) -> Option<ChainId> {
+        if let Some(&known) = self.known.get(transformations) {
+            return Some(known);
         }
-        Some(steps)
+        if transformations.len() > CHAIN_MAX {
+            return None;
+        }
+        let id = ChainId(u16::try_from(self.chains.len()).ok()?);
+        self.chains.push(transformations.into());
+        self.known.insert(transformations.into(), id);
+        Some(id)
     }
 }
 
@@ -48,13 +53,14 @@ mod tests {
     use Transformation as T;
 
     #[test]
-    fn common_beginnings_are_shared() {
+    fn equal_chains_have_one_number() {
         let mut table = ChainTable::default();
-        let a = table.steps(&[T::UrlDecodeUni, T::Lowercase]);
-        let b = table.steps(&[T::UrlDecodeUni, T::HtmlEntityDecode]);
-        assert_eq!(a, Some(vec![ChainId(0), ChainId(1), ChainId(2)]));
-        assert_eq!(b, Some(vec![ChainId(0), ChainId(1), ChainId(3)]));
-        assert_eq!(table.steps(&[]), Some(vec![ChainId(0)]));
-        assert_eq!(table.steps(&[T::Trim; CHAIN_MAX + 1]), None);
+        let a = table.chain(&[T::UrlDecodeUni, T::Lowercase]);
+        assert_eq!(a, Some(ChainId(1)));
+        assert_eq!(table.chain(&[T::UrlDecodeUni, T::Lowercase]), a);
+        assert_eq!(table.chain(&[]), Some(ChainId::NONE));
+        let steps = table.steps(&[T::UrlDecodeUni, T::Lowercase]);
+        assert_eq!(steps, Some(vec![ChainId::NONE, ChainId(2), ChainId(1)]));
+        assert_eq!(table.chain(&[T::Trim; CHAIN_MAX + 1]), None);
     }
 }

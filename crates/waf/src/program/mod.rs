@@ -28,8 +28,9 @@ pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 
 use std::sync::Arc;
 
-use crate::inspection::{ChainLink, Half, Mode};
+use crate::inspection::{ChainId, Half, Mode};
 use crate::pattern::{Pattern, PatternId, Prefilter};
+use crate::transformation::Transformation;
 use crate::variable::{Phase, Variable};
 
 /// A compiled rule set with its settings.
@@ -41,7 +42,7 @@ pub struct Program {
     pub(crate) phases: [Vec<Rule>; 5],
     pub(crate) sets: Vec<TargetSet>,
     pub(crate) lanes: Vec<LaneKey>,
-    pub(crate) chains: Vec<ChainLink>,
+    pub(crate) chains: Vec<Box<[Transformation]>>,
     pub(crate) selectors: Vec<(PatternId, Pattern)>,
     /// Which variables some rule or text names: what nobody asks for need not be made.
     pub(crate) used: [bool; Variable::COUNT],
@@ -67,6 +68,10 @@ impl Program {
         let waits =
             |rule: &Rule| rule.test.waits() || rule.links.iter().any(|link| link.test.waits());
         self.phase(phase).iter().any(waits)
+    }
+
+    pub(crate) fn chain(&self, id: ChainId) -> &[Transformation] {
+        &self.chains[usize::from(id.0)]
     }
 
     pub(crate) fn phase(&self, phase: Phase) -> &[Rule] {

@@ -70,8 +70,8 @@ pub(crate) struct Rule {
     pub(crate) targets: Targets,
     pub(crate) test: Test,
     pub(crate) polarity: Polarity,
-    /// The lane of the values, if all of them are known before the phase begins.
-    pub(crate) lane: Option<LaneId>,
+    /// The lane of each target's values, if all of them are known before the phase begins.
+    pub(crate) lanes: Box<[LaneId]>,
     pub(crate) chain: ChainId,
     /// With `multiMatch`: each step of the chain on the way, the untransformed value first.
     pub(crate) steps: Box<[ChainId]>,

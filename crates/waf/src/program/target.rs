@@ -4,13 +4,14 @@ use super::TxSlot;
 use crate::inspection::{ChainId, Half};
 use crate::variable::Variable;
 
-/// A set of targets without volatile variables, numbered so that rules share its resolving.
+/// One target with what is taken out of it, numbered so that all rules that look there share its
+/// resolving.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct SetId(pub(crate) u16);
+pub(crate) struct SetId(pub(crate) u32);
 
 /// The values of a set after a chain of transformations.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct LaneId(pub(crate) u16);
+pub(crate) struct LaneId(pub(crate) u32);
 
 /// What a lane is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,8 +28,8 @@ pub(crate) enum Targets {
     Nothing,
     /// One `TX` variable that has a slot, which is what most rules of the Core Rule Set ask for.
     Slot { slot: TxSlot, kind: Kind },
-    /// Values that stand before the phase begins.
-    Stable(SetId),
+    /// Values that stand before the phase begins: a set for each target.
+    Stable(Box<[SetId]>),
     /// Values of which rules of the same phase may change some.
     Volatile(TargetSet),
 }

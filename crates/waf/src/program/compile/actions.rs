@@ -99,14 +99,7 @@ impl Compiler<'_> {
             }
         }
         let decision = Self::decision(&gathered, inherited.as_ref());
-        let steps = self.chains.steps(&gathered.transformations).unwrap_or_else(|| {
-            let message = "there are too many transformations".to_owned();
-            let hint = "a rule may have 64, a rule set 65,535 different chains of them".to_owned();
-            self.refuse(&link.location, Code::Limit, message, Some(hint));
-            vec![ChainId::NONE]
-        });
-        let chain = steps.last().copied().unwrap_or(ChainId::NONE);
-        let steps = if gathered.multi_match { steps } else { Vec::new() };
+        let (chain, steps) = self.chain(link, &gathered);
         let (targets, test, polarity) = match &link.test {
             seclang::Test::Always => (Targets::Nothing, Test::Always, Polarity::Matches),
             seclang::Test::Match { targets, operator } => {
@@ -117,16 +110,18 @@ impl Compiler<'_> {
                 (self.targets(targets), self.test(operator, half), polarity)
             }
         };
-        let lane = match targets {
-            Targets::Stable(set) if steps.is_empty() => self.lane(set, chain, half),
-            _ => None,
+        let lanes = match &targets {
+            Targets::Stable(sets) if steps.is_empty() => {
+                sets.iter().map(|&set| self.lane(set, chain, half)).collect()
+            }
+            _ => Box::default(),
         };
         Rule {
             number: draft.number,
             targets,
             test,
             polarity,
-            lane,
+            lanes,
             chain,
             steps: steps.into(),
             capture: gathered.capture,
@@ -139,6 +134,23 @@ impl Compiler<'_> {
             flow,
             links: Box::default(),
         }
+    }
+
+    /// The chain of a link, and with `multiMatch` the steps to it.
+    fn chain(&mut self, link: &Link, gathered: &Gathered) -> (ChainId, Vec<ChainId>) {
+        let transformations = &gathered.transformations;
+        let made = if gathered.multi_match {
+            let steps = self.chains.steps(transformations);
+            steps.map(|steps| (steps.last().copied().unwrap_or(ChainId::NONE), steps))
+        } else {
+            self.chains.chain(transformations).map(|chain| (chain, Vec::new()))
+        };
+        made.unwrap_or_else(|| {
+            let message = "there are too many transformations".to_owned();
+            let hint = "a rule may have 64, a rule set 65,535 different chains of them".to_owned();
+            self.refuse(&link.location, Code::Limit, message, Some(hint));
+            (ChainId::NONE, Vec::new())
+        })
     }
 
     fn decision(gathered: &Gathered, inherited: Option<&Disruption>) -> Decision {

@@ -34,17 +34,28 @@ impl Compiler<'_> {
             return Targets::Slot { slot: *slot, kind: *kind };
         }
         let stable = parts.iter().all(|part| is_stable(part.variable));
-        let set = TargetSet { parts: parts.into(), exclusions: exclusions.into() };
         if !stable {
-            return Targets::Volatile(set);
+            return Targets::Volatile(TargetSet {
+                parts: parts.into(),
+                exclusions: exclusions.into(),
+            });
         }
+        let sets = parts.into_iter().map(|part| {
+            let of_part = |out: &&Part| out.variable == part.variable;
+            let exclusions = exclusions.iter().filter(of_part).cloned().collect();
+            self.set_of(TargetSet { parts: Box::new([part]), exclusions })
+        });
+        Targets::Stable(sets.collect())
+    }
+
+    fn set_of(&mut self, set: TargetSet) -> SetId {
         if let Some(&known) = self.sets.known.get(&set) {
-            return Targets::Stable(known);
+            return known;
         }
-        let Ok(id) = u16::try_from(self.sets.all.len()) else { return Targets::Volatile(set) };
+        let id = SetId(u32::try_from(self.sets.all.len()).unwrap_or(u32::MAX));
         self.sets.all.push(set.clone());
-        self.sets.known.insert(set, SetId(id));
-        Targets::Stable(SetId(id))
+        self.sets.known.insert(set, id);
+        id
     }
 
     pub(super) fn part(&mut self, target: &Target) -> Part {
@@ -111,13 +122,14 @@ impl Compiler<'_> {
     }
 
     /// The lane of a set after a chain.
-    pub(super) fn lane(&mut self, set: SetId, chain: ChainId, half: Half) -> Option<LaneId> {
+    pub(super) fn lane(&mut self, set: SetId, chain: ChainId, half: Half) -> LaneId {
         let key = LaneKey { set, chain, half };
-        let at = self.lanes.iter().position(|known| *known == key).unwrap_or_else(|| {
-            self.lanes.push(key);
-            self.lanes.len() - 1
-        });
-        u16::try_from(at).ok().map(LaneId)
+        let lanes = &mut self.lanes;
+        let next = LaneId(u32::try_from(lanes.len()).unwrap_or(u32::MAX));
+        *self.lanes_known.entry(key).or_insert_with(|| {
+            lanes.push(key);
+            next
+        })
     }
 
     pub(super) fn text(&mut self, location: &Location, text: &seclang::Text) -> Text {
