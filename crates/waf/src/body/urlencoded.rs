@@ -171,13 +171,14 @@ fn decode_into<'a>(text: &'a [u8], scratch: &'a mut Vec<u8>, escapes: &mut Escap
     while let Some(&byte) = text.get(from) {
         let (decoded, taken) = match byte {
             b'+' => (b' ', 1),
-            b'%' => match hex_pair(&text[from + 1..]) {
-                Some(decoded) => (decoded, 3),
-                None => {
+            b'%' => {
+                if let Some(decoded) = hex_pair(&text[from + 1..]) {
+                    (decoded, 3)
+                } else {
                     *escapes = Escapes::Invalid;
                     (b'%', 1)
                 }
-            },
+            }
             // Escapes come in swarms, so that looking for the next one costs more than going there.
             _ => (byte, 1),
         };

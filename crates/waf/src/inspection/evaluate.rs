@@ -12,7 +12,7 @@ use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 use super::{Half, KeptKeys, Moment, Trace};
 use crate::Outside;
 use crate::program::{
-    Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Rule, SetId, Targets, Test,
+    Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Remembers, Rule, SetId, Targets, Test,
 };
 use crate::seclang::action::Allowance;
 use crate::seclang::setting::Switch;
@@ -130,9 +130,14 @@ impl<'a> Run<'a> {
                         Kind::Value => comparison.holds(self.state.tx.number(value), number),
                         Kind::Count => comparison.holds(i64::from(!absent), number),
                     };
-                    let answer = if answer { Answer::Yes } else { Answer::No };
-                    if answer.under(rule.polarity) == Answer::No {
+                    if Answer::from(answer).under(rule.polarity) == Answer::No {
                         return Answer::No;
+                    }
+                    let remembers =
+                        rule.remembers == Remembers::Match || self.state.trace == Trace::All;
+                    if !remembers && !self.has_removed_targets(rule.number) {
+                        self.matched(rule, None);
+                        return Answer::Yes;
                     }
                 }
                 self.slot(rule, *slot, *kind)

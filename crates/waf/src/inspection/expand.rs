@@ -78,7 +78,7 @@ impl Run<'_> {
                         })
                     });
                 if let Some(named) = named {
-                    out.extend_from_slice(contents.bytes(view.of(named)));
+                    out.extend_from_slice(contents.bytes(view.of(*named)));
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::evaluate::Run;
 use super::state::Newness;
 use super::values::{Found, TxValue, sources};
 use crate::pattern::Match;
-use crate::program::{Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet};
+use crate::program::{Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet, TxSlot};
 use crate::seclang::setting::Switch;
 use crate::variable::Variable;
 
@@ -137,14 +137,14 @@ impl Run<'_> {
                     out.extend(values.map(|named| Found {
                         variable,
                         name: named.name,
-                        value: view.of(named),
+                        value: view.of(*named),
                     }));
                     return;
                 }
                 for &source in of {
                     for at in 0..self.state.values.of(source).len() {
                         let named = self.state.values.of(source)[at];
-                        let value = view.of(&named);
+                        let value = view.of(named);
                         let found = Found { variable, name: named.name, value };
                         self.offer(part, exclusions, found, out);
                     }
@@ -155,23 +155,28 @@ impl Run<'_> {
 
     fn each_tx(&mut self, part: &Part, exclusions: &[Part], out: &mut Vec<Found>) {
         let program = self.program;
-        if let Selector::Slot(slot) = part.selector {
+        let slots: &[TxSlot] = match &part.selector {
+            Selector::Slot(slot) => std::slice::from_ref(slot),
+            Selector::Pattern(selector) => &program.selectors[usize::from(selector.0)].slots,
+            Selector::All | Selector::Name(_) => &program.tx_all,
+        };
+        for &slot in slots {
             let value = self.state.tx.slot(slot);
             if value != TxValue::Absent {
                 let name = self.state.contents.intern(program.tx_slots.name(slot));
                 let value = self.tx_content(value);
                 self.offer(part, exclusions, Found { variable: Variable::Tx, name, value }, out);
             }
+        }
+        if let Selector::Slot(_) = part.selector {
             return;
         }
-        let mut members = Vec::new();
-        let state = &mut *self.state;
-        state.tx.each(&program.tx_slots, &mut state.contents, |_, name, value| {
-            members.push((name, value));
-        });
-        for (name, value) in members {
-            let value = self.tx_content(value);
-            self.offer(part, exclusions, Found { variable: Variable::Tx, name, value }, out);
+        for at in 0..self.state.tx.others().len() {
+            let (name, value) = self.state.tx.others()[at];
+            if value != TxValue::Absent {
+                let value = self.tx_content(value);
+                self.offer(part, exclusions, Found { variable: Variable::Tx, name, value }, out);
+            }
         }
     }
 
@@ -229,9 +234,10 @@ impl Run<'_> {
                 self.state.contents.bytes(name).eq_ignore_ascii_case(wanted)
             }
             Selector::Pattern(selector) => {
-                let (id, pattern) = &self.program.selectors[usize::from(selector.0)];
+                let selector = &self.program.selectors[usize::from(selector.0)];
                 let name = self.state.contents.bytes(name);
-                pattern.is_match(&mut self.worker.caches, *id, name) == Match::Yes
+                let caches = &mut self.worker.caches;
+                selector.pattern.is_match(caches, selector.id, name) == Match::Yes
             }
         }
     }

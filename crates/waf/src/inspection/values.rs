@@ -5,7 +5,7 @@
 
 use hashbrown::HashMap;
 
-use super::contents::{ContentId, Contents};
+use super::contents::ContentId;
 use crate::program::{TxSlot, TxSlots};
 use crate::variable::Variable;
 
@@ -81,7 +81,7 @@ pub(crate) enum View {
 
 impl View {
     /// What is shown of a value.
-    pub(crate) fn of(self, named: &Named) -> ContentId {
+    pub(crate) fn of(self, named: Named) -> ContentId {
         match self {
             View::Values => named.value,
             View::Names => named.name,
@@ -205,25 +205,8 @@ impl Tx {
         }
     }
 
-    /// The members that are set: slots first, then the others as they came.
-    pub(crate) fn each(
-        &self,
-        slots: &TxSlots,
-        contents: &mut Contents,
-        mut visit: impl FnMut(&mut Contents, ContentId, TxValue),
-    ) {
-        for (at, &value) in self.slots.iter().enumerate() {
-            if value != TxValue::Absent
-                && let Ok(slot) = u16::try_from(at)
-            {
-                let name = contents.intern(slots.name(TxSlot(slot)));
-                visit(contents, name, value);
-            }
-        }
-        for &(name, value) in &self.others {
-            if value != TxValue::Absent {
-                visit(contents, name, value);
-            }
-        }
+    /// The variables without slots, in the order of their coming, removed ones too.
+    pub(crate) fn others(&self) -> &[(ContentId, TxValue)] {
+        &self.others
     }
 }

@@ -13,10 +13,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ChainTable, LaneKey, Policy, Program, RuleMeta, Settings, TargetSet, TxSlots};
+use super::{
+    ChainTable, LaneKey, Policy, Program, RuleMeta, SelectorPattern, Settings, TargetSet, TxSlot,
+    TxSlots,
+};
 use crate::inspection::{Half, Mode};
 use crate::operator::phrases::Phrases;
-use crate::pattern::{Options, Pattern, PatternId, Prefilter, Requirement};
+use crate::pattern::{Caches, Match, Options, Pattern, PatternId, Prefilter, Requirement};
 use crate::seclang::{
     self, Code, Diagnostic, Directive, Document, Entry, FileError, Files, Location, Note,
 };
@@ -54,6 +57,7 @@ pub fn compile(document: &Document, files: &dyn Files) -> Result<Compiled, Vec<D
         return Err(compiler.diagnostics);
     }
     compiler.notes.sort_by(|a, b| a.location.cmp(&b.location));
+    compiler.settle_selectors();
     let [request, response] = compiler.requirements;
     let program = Program {
         identity: PROGRAMS.fetch_add(1, Ordering::Relaxed),
@@ -64,6 +68,7 @@ pub fn compile(document: &Document, files: &dyn Files) -> Result<Compiled, Vec<D
         chains: compiler.chains.chains,
         selectors: compiler.selectors,
         prefilters: [Prefilter::new(request), Prefilter::new(response)],
+        tx_all: (0..u16::MAX).map(TxSlot).take(compiler.tx_slots.len()).collect(),
         tx_slots: compiler.tx_slots,
         used: compiler.used,
         rules,
@@ -132,7 +137,7 @@ struct Compiler<'a> {
     lanes: Vec<LaneKey>,
     lanes_known: HashMap<LaneKey, super::LaneId>,
     chains: ChainTable,
-    selectors: Vec<(PatternId, Pattern)>,
+    selectors: Vec<SelectorPattern>,
     selectors_known: HashMap<Box<[u8]>, super::SelectorId>,
     /// Equal sources in the same half are one pattern.
     patterns: Numbered<Pattern>,
@@ -187,6 +192,21 @@ impl<'a> Compiler<'a> {
 
     fn note(&mut self, location: &Location, message: String) {
         self.notes.push(Note { location: location.clone(), message });
+    }
+
+    /// Once all names are known: which of them each selector picks.
+    fn settle_selectors(&mut self) {
+        let mut caches = Caches::new();
+        for selector in &mut self.selectors {
+            let SelectorPattern { id, pattern, slots } = selector;
+            *slots = (0..u16::MAX)
+                .map(TxSlot)
+                .take(self.tx_slots.len())
+                .filter(|&slot| {
+                    pattern.is_match(&mut caches, *id, self.tx_slots.name(slot)) == Match::Yes
+                })
+                .collect();
+        }
     }
 
     fn next_pattern(&mut self) -> PatternId {

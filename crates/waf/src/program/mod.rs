@@ -19,9 +19,12 @@ pub use rule::{Place, RuleMeta};
 pub use settings::Settings;
 
 pub(crate) use chain::ChainTable;
-pub(crate) use rule::{Act, Assign, Capture, Control, Decision, Flow, Rule, RuleNumber, TxName};
+pub(crate) use rule::{
+    Act, Assign, Capture, Control, Decision, Flow, Remembers, Rule, RuleNumber, TxName,
+};
 pub(crate) use target::{
-    Kind, LaneId, LaneKey, Part, Selector, SelectorId, SetId, TargetSet, Targets, is_stable,
+    Kind, LaneId, LaneKey, Part, Selector, SelectorId, SelectorPattern, SetId, TargetSet, Targets,
+    is_stable,
 };
 pub(crate) use test::{Polarity, Test};
 pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
@@ -29,7 +32,7 @@ pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 use std::sync::Arc;
 
 use crate::inspection::{ChainId, Half, Mode};
-use crate::pattern::{Pattern, PatternId, Prefilter};
+use crate::pattern::Prefilter;
 use crate::transformation::Transformation;
 use crate::variable::{Phase, Variable};
 
@@ -43,11 +46,13 @@ pub struct Program {
     pub(crate) sets: Vec<TargetSet>,
     pub(crate) lanes: Vec<LaneKey>,
     pub(crate) chains: Vec<Box<[Transformation]>>,
-    pub(crate) selectors: Vec<(PatternId, Pattern)>,
+    pub(crate) selectors: Vec<SelectorPattern>,
     /// Which variables some rule or text names: what nobody asks for need not be made.
     pub(crate) used: [bool; Variable::COUNT],
     pub(crate) prefilters: [Prefilter; 2],
     pub(crate) tx_slots: TxSlots,
+    /// Every slot, for those who want all of `TX`.
+    pub(crate) tx_all: Box<[TxSlot]>,
     pub(crate) rules: Arc<[Arc<RuleMeta>]>,
 }
 

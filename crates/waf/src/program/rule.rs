@@ -63,6 +63,13 @@ pub(crate) enum Capture {
     Nothing,
 }
 
+/// Whether a match is remembered as `MATCHED_VAR` and `MATCHED_VARS`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Remembers {
+    Match,
+    Nothing,
+}
+
 /// A rule, or one link of a chain.
 #[derive(Debug)]
 pub(crate) struct Rule {
@@ -76,6 +83,8 @@ pub(crate) struct Rule {
     /// With `multiMatch`: each step of the chain on the way, the untransformed value first.
     pub(crate) steps: Box<[ChainId]>,
     pub(crate) capture: Capture,
+    /// Whether anything asks what it was that matched.
+    pub(crate) remembers: Remembers,
     /// What a match does besides deciding, in the order of writing.
     pub(crate) acts: Box<[Act]>,
     pub(crate) message: Text,

@@ -2,6 +2,7 @@
 
 use super::TxSlot;
 use crate::inspection::{ChainId, Half};
+use crate::pattern::{Pattern, PatternId};
 use crate::variable::Variable;
 
 /// One target with what is taken out of it, numbered so that all rules that look there share its
@@ -71,6 +72,15 @@ pub(crate) enum Selector {
 /// A pattern over names, among the program's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SelectorId(pub(crate) u16);
+
+/// A pattern over names.
+#[derive(Debug)]
+pub(crate) struct SelectorPattern {
+    pub(crate) id: PatternId,
+    pub(crate) pattern: Pattern,
+    /// The `TX` variables with slots whose names it matches, so that no transaction has to look.
+    pub(crate) slots: Box<[TxSlot]>,
+}
 
 /// Whether a variable's values stand before a phase begins and stay throughout it.
 pub(crate) fn is_stable(variable: Variable) -> bool {

@@ -223,6 +223,10 @@ impl Table {
         }
     }
 
+    #[expect(
+        clippy::large_stack_arrays,
+        reason = "boxed at once, and made only where programs are compiled, on a thread's full stack"
+    )]
     fn new(mut grams: Vec<(u32, Entry)>) -> Self {
         grams.sort_unstable();
         grams.dedup();

@@ -8,8 +8,8 @@ use super::draft::{Draft, Drafts, Matcher};
 use crate::inspection::{ChainId, Half, Logged, collection_of};
 use crate::operator::number;
 use crate::program::{
-    Act, Assign, Capture, Control, Decision, Flow, Polarity, Rule, RuleMeta, RuleNumber, Targets,
-    Test, Text, TxName,
+    Act, Assign, Capture, Control, Decision, Flow, Piece, Polarity, Remembers, Rule, RuleMeta,
+    RuleNumber, Targets, Test, Text, TxName,
 };
 use crate::seclang::action::{Change, SetVar, Transform};
 use crate::seclang::{self, Action, Code, Link, Located, Location, Sense, control};
@@ -116,8 +116,14 @@ impl Compiler<'_> {
             }
             _ => Box::default(),
         };
+        let remembers = if draft.rule.links.len() > 1 || gathered.asks_what_matched() {
+            Remembers::Match
+        } else {
+            Remembers::Nothing
+        };
         Rule {
             number: draft.number,
+            remembers,
             targets,
             test,
             polarity,
@@ -334,6 +340,33 @@ impl Gathered {
             disruption: Disruption::Pass,
             status: None,
         }
+    }
+}
+
+impl Gathered {
+    /// Whether what is said or done about a match depends on what matched.
+    fn asks_what_matched(&self) -> bool {
+        let asks =
+            |text: &Text| text.pieces.iter().any(|piece| matches!(piece, Piece::Macro { .. }));
+        let act_asks = |act: &Act| match act {
+            Act::SetTx { name, value } => {
+                let name = match name {
+                    TxName::Slot(_) => false,
+                    TxName::Text(text) => asks(text),
+                };
+                name || match value {
+                    Assign::Text(text) | Assign::Add(text) | Assign::Subtract(text) => asks(text),
+                    Assign::Number(_) | Assign::Remove => false,
+                }
+            }
+            Act::Control(_) => false,
+            _ => true,
+        };
+        self.logged.log
+            || self.logged.audit
+            || self.capture == Capture::Groups
+            || !matches!(self.disruption, Disruption::Pass | Disruption::Block)
+            || self.acts.iter().any(act_asks)
     }
 }
 

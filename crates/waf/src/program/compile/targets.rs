@@ -4,8 +4,8 @@ use super::{Compiler, Scope};
 use crate::inspection::{ChainId, Half};
 use crate::pattern::{Options, Pattern};
 use crate::program::{
-    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SetId, TargetSet, Targets, Text,
-    TxSlot, is_stable,
+    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SelectorPattern, SetId, TargetSet,
+    Targets, Text, TxSlot, is_stable,
 };
 use crate::seclang::{self, Code, Location, Target, TargetKind};
 use crate::variable::Variable;
@@ -92,7 +92,7 @@ impl Compiler<'_> {
                     self.note(location, note.to_string());
                 }
                 let id = self.next_pattern();
-                self.selectors.push((id, pattern));
+                self.selectors.push(SelectorPattern { id, pattern, slots: Box::default() });
                 self.selectors_known.insert(source.into(), SelectorId(at));
                 Selector::Pattern(SelectorId(at))
             }
