@@ -53,7 +53,7 @@ const BROWSER: &[(&str, &str)] = &[
 
 const WORDS: &[&str] = &[
     "harbour", "morning", "the", "gate", "opens", "and", "every", "boat", "waits", "for", "its",
-    "turn", "order", "of", "tide", "select", "table", "lamp", "river", "script", "union", "stone",
+    "turn", "bridge", "of", "tide", "candle", "garden", "lamp", "river", "letter", "winter", "stone",
 ];
 
 fn prose(seed: usize, words: usize) -> String {
@@ -77,7 +77,7 @@ fn json(bytes: usize) -> Vec<u8> {
             n % 100,
             prose(n + 1, 1),
             prose(n + 2, 1),
-            prose(n, 110)
+            prose(n, 130)
         );
         n += 1;
     }
