@@ -6,6 +6,7 @@
 
 pub mod connection;
 pub mod forwarded;
+pub mod inspection;
 pub mod plan;
 pub mod proxy_protocol;
 pub mod request;

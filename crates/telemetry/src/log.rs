@@ -15,6 +15,7 @@ mod format;
 mod number;
 mod privacy;
 mod reference;
+mod rules;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -28,5 +29,5 @@ pub use format::{Format, FormatError, FormatProblem};
 pub use privacy::{AddressPrivacy, HashKey, Keep, Privacy};
 pub use reference::reference;
 pub use sink::{Facility, Target};
-pub use view::LogView;
+pub use view::{LogView, RuleEffect, RuleView};
 pub use writer::{BACKLOG_BYTES_MAX, Finish, Log, LogSettings, LogWriter, WriterSettings};

@@ -18,6 +18,7 @@ mod labels;
 mod process;
 mod reasons;
 mod rows;
+mod rule_counts;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -28,13 +29,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub use block::{BasicTotals, PlaceTotals, TargetTotals};
-pub use control::{Control, ControlTotals, LogCounts, LogTotals};
-pub use events::{Closed, ConnectionState, ServerState, StreamEnd};
+pub use control::{Control, ControlTotals, LogCounts, LogTotals, PoolGauge};
+pub use events::{Busy, Closed, ConnectionState, ServerState, StreamEnd};
 pub use families::reference;
 pub use histogram::HistogramTotals;
 pub use labels::{Label, Labels, Names};
 pub use process::{Process, TICKS_PER_SECOND};
 pub use reasons::Reason;
+pub use rule_counts::RuleCounts;
 pub use snapshot::{Place, Sample, Snapshot, Target, WorkerTotals};
 pub use text::TextFormat;
 pub use worker::{Check, LoopTotals, Worker};
@@ -125,6 +127,7 @@ impl Metrics {
             process: Process::read(),
             started_unix: self.started_unix,
             version: self.version,
+            rules: self.labels.rule_totals(),
             ..Snapshot::default()
         };
         let mut rows = RowTotals::default();

@@ -11,12 +11,14 @@
 //! A worker's stalls will be taken out of the phases they overlap: a phase's duration is
 //! computed in one place, next to [`Record::phase`], and that is the place to subtract them.
 
+mod inspection;
 mod outcome;
 mod phase;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use inspection::{Inspection, WAF_PHASES, WafMode, WafVerdict};
 pub use outcome::{Outcome, Side};
 pub use phase::Phase;
 
@@ -263,6 +265,8 @@ pub struct Record {
     pub bytes: Bytes,
     /// Attempts after the first.
     pub retries: u8,
+    /// What the WAF made of it.
+    pub waf: Inspection,
 }
 
 impl Record {

@@ -13,7 +13,8 @@ use tidegate_http::Headers;
 use tidegate_telemetry::Label;
 use tidegate_telemetry::Stamp;
 use tidegate_telemetry::log::Log;
-use tidegate_telemetry::metrics::Labels;
+use tidegate_telemetry::metrics::{Labels, RuleCounts};
+use tidegate_waf::program::Program;
 
 pub use routes::{RouteMatch, RouteTable};
 pub use sites::{HostMatch, SiteTable};
@@ -42,6 +43,10 @@ pub struct Plan {
     pub logs: Vec<Arc<Log>>,
     /// Limits of the process.
     pub process: settings::Process,
+    /// What all inspections share.
+    pub waf: settings::Waf,
+    /// Where matches of WAF rules are counted; `None` if no route is inspected.
+    pub rule_counts: Option<Arc<RuleCounts>>,
 }
 
 /// A site with its tables.
@@ -99,6 +104,7 @@ impl Plan {
             Arc::new(Group::new(group, labels, workers, before.map(Arc::as_ref), now))
         });
         let groups = groups.collect();
+        let rule_counts = rule_counts(&settings.sites, labels);
         let site_table = SiteTable::new(settings.sites.iter().map(|site| site.hosts.as_slice()));
         let sites = settings.sites.into_iter().map(|site| Site::build(site, labels)).collect();
         Self {
@@ -110,6 +116,8 @@ impl Plan {
             trusted_proxies: TrustedProxies::new(&settings.trusted_proxies),
             logs,
             process: settings.process,
+            waf: settings.waf,
+            rule_counts,
         }
     }
 
@@ -129,6 +137,8 @@ impl Plan {
             trusted_proxies: self.trusted_proxies.clone(),
             logs: self.logs.clone(),
             process: self.process.clone(),
+            waf: self.waf,
+            rule_counts: self.rule_counts.clone(),
         }
     }
 
@@ -149,6 +159,24 @@ impl Plan {
             Action::Answer { .. } | Action::Redirect { .. } => None,
         }
     }
+}
+
+/// Where the rules of all sites are counted.
+fn rule_counts(sites: &[settings::Site], labels: &Labels) -> Option<Arc<RuleCounts>> {
+    let inspects =
+        sites.iter().flat_map(|site| &site.routes).filter_map(|route| route.inspect.as_ref());
+    let mut programs: Vec<&Arc<Program>> = Vec::new();
+    for inspect in inspects {
+        let program = inspect.policy.program();
+        if !programs.iter().any(|known| Arc::ptr_eq(known, program)) {
+            programs.push(program);
+        }
+    }
+    if programs.is_empty() {
+        return None;
+    }
+    let ids = programs.iter().flat_map(|program| program.rules()).map(|rule| rule.id);
+    Some(Arc::new(labels.rules(ids.filter(|id| *id != 0))))
 }
 
 impl Site {

@@ -24,6 +24,18 @@ pub(super) fn admit<'p>(
     if let Err(refusal) = judged {
         return Stop::Answer(Answer::refuse(&refusal, exchange));
     }
+    if routed.route.settings.inspect.is_some() {
+        return Stop::Inspect(routed);
+    }
+    serve(around, exchange, routed)
+}
+
+/// What is done with a request that was let in and not stopped.
+pub(super) fn serve<'p>(
+    around: &Surroundings<'p>,
+    exchange: &Exchange,
+    routed: Routed<'p>,
+) -> Stop<'p> {
     match &routed.route.settings.action {
         Action::Group(_) => Stop::Fetch(routed),
         Action::Answer { status, body, content_type } => {

@@ -65,6 +65,10 @@ impl Answer {
                 | Refusal::UpstreamInterims
                 | Refusal::UpstreamHttp2(_)
                 | Refusal::FirstByteLate
+                | Refusal::Denied(_)
+                | Refusal::InspectionBusy
+                | Refusal::InspectionFailed
+                | Refusal::ResponseLimit
         );
         Self {
             status: verdict.status,
@@ -121,7 +125,8 @@ impl Answer {
         Self::redirect_to(308, location, exchange)
     }
 
-    fn redirect_to(status: u16, location: Vec<u8>, exchange: &Exchange) -> Self {
+    /// A redirect to a place that is known.
+    pub(super) fn redirect_to(status: u16, location: Vec<u8>, exchange: &Exchange) -> Self {
         Self {
             status,
             content_type: HTML.into(),

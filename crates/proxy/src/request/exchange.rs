@@ -7,6 +7,8 @@ use tidegate_http::target::{PathForm, Scheme};
 use tidegate_http::{Request, Response};
 use tidegate_telemetry::Record;
 
+use super::Inspecting;
+use crate::inspection::held::Held;
 use crate::upstream::Server;
 
 /// The request, its response and its record.
@@ -24,6 +26,10 @@ pub(crate) struct Exchange {
     pub(crate) scheme: Scheme,
     /// The server of the last attempt.
     pub(crate) server: Option<Arc<Server>>,
+    /// What the WAF makes of it, if it looks.
+    pub(crate) inspecting: Option<Box<Inspecting>>,
+    /// What of its body was read before it was sent on.
+    pub(crate) held: Option<Held>,
     /// What does not fit elsewhere for the length of one call.
     pub(crate) scratch: Vec<u8>,
 }
@@ -39,6 +45,8 @@ impl Default for Exchange {
             client_addr: None,
             scheme: Scheme::Http,
             server: None,
+            inspecting: None,
+            held: None,
             scratch: Vec::new(),
         }
     }
@@ -55,6 +63,8 @@ impl Exchange {
         self.client_addr = None;
         self.scheme = Scheme::Http;
         self.server = None;
+        self.inspecting = None;
+        self.held = None;
         self.scratch.clear();
     }
 

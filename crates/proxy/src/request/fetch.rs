@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tidegate_http::framing::{self, Body};
 use tidegate_http::{Method, parse::HeadLimits};
+use tidegate_telemetry::Stamp;
 use tidegate_telemetry::record::UpstreamConnection;
-use tidegate_telemetry::{Stamp, record};
 
 use super::answer::Answer;
 use super::respond::Fetched;
@@ -20,6 +20,7 @@ use super::route::Routed;
 use super::transfer::{Deadline, Upload, UploadEnd, Waiting};
 use super::{Exchange, Refusal, Stop, Surroundings, forward};
 use crate::connection::Downstream;
+use crate::inspection::held::Held;
 use crate::settings::Retry as RetrySettings;
 use crate::upstream::connect::{self, ConnectError};
 use crate::upstream::retry::{self, Attempt, Failure, Retry};
@@ -134,9 +135,10 @@ pub(super) async fn fetch<'p>(
 
 /// Whether the request body can be sent once more: only if nothing of it was taken yet.
 fn body_state(downstream: &Downstream<'_>, exchange: &Exchange) -> retry::Body {
-    if exchange.record.bytes.body_in > 0 {
+    let held = exchange.held.as_ref().map_or(0, Held::len);
+    if exchange.record.bytes.body_in > held {
         retry::Body::Streamed
-    } else if downstream.body_is_done() {
+    } else if downstream.body_is_done() && exchange.held.is_none() {
         retry::Body::None
     } else {
         retry::Body::Buffered
@@ -255,6 +257,9 @@ impl Try<'_, '_> {
         .map_err(|reason| FetchError::Client(Refusal::Http2(reason)))?;
         exchange.record.stamps.request_out = Stamp::UNSET;
         let mut upload = Upload::new();
+        if let Some(held) = &mut exchange.held {
+            held.rewind();
+        }
         let head = self.head(&mut upstream, downstream, exchange, &mut upload, deadline).await;
         let (bytes_in, bytes_out) = upstream.bytes();
         exchange.record.bytes.up_in = bytes_in;
@@ -374,8 +379,7 @@ impl HeadStep<'_, '_> {
         body_max: Option<u64>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Body, HeadFailure>> {
-        let record: &mut record::Record = &mut self.exchange.record;
-        match self.upload.poll(self.downstream, self.upstream, record, body_max, cx) {
+        match self.upload.poll(self.downstream, self.upstream, self.exchange, body_max, cx) {
             // A server that stops reading may have answered already: its answer is awaited.
             Poll::Ready(UploadEnd::Done | UploadEnd::UpstreamClosed) | Poll::Pending => {}
             Poll::Ready(UploadEnd::Client(refusal)) => {
@@ -425,7 +429,7 @@ impl HeadStep<'_, '_> {
 
 /// How the request body is framed towards the server.
 fn request_body(downstream: &Downstream<'_>, exchange: &Exchange) -> Body {
-    if downstream.body_is_done() {
+    if downstream.body_is_done() && exchange.held.is_none() {
         return Body::None;
     }
     match framing::content_length(&exchange.request.headers) {

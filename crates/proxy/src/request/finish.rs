@@ -5,16 +5,20 @@ use tidegate_telemetry::Stamp;
 use tidegate_telemetry::log::LogView;
 use tidegate_telemetry::record::{Outcome, Protocol, Side};
 
-use super::{Exchange, Place, Surroundings};
+use super::{Exchange, Place, Surroundings, inspect};
 use crate::connection::Downstream;
 
 /// Completes the record of a request and hands it on.
-pub(super) fn finish(
+pub(super) async fn finish(
     around: &Surroundings<'_>,
-    downstream: &Downstream<'_>,
+    downstream: &mut Downstream<'_>,
     exchange: &mut Exchange,
     place: Option<Place<'_>>,
 ) {
+    let inspect = place.and_then(|place| place.route?.settings.inspect.as_ref());
+    if let (Some(settings), true) = (inspect, exchange.inspecting.is_some()) {
+        Box::pin(inspect::finish(around, downstream, exchange, settings)).await;
+    }
     let record = &mut exchange.record;
     // A way that ended without a word is a fault of ours.
     record.end(Outcome::Internal, Side::Gate, "no_outcome");
@@ -26,6 +30,9 @@ pub(super) fn finish(
     around.worker.metrics().finish(record);
     if let Some(place) = place {
         log(around, exchange, place);
+    }
+    if exchange.inspecting.is_some() {
+        inspect::end(around, exchange);
     }
 }
 
@@ -41,6 +48,7 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
     let response = |known: Known| exchange.response.headers.first(known).unwrap_or_default();
     let tls = client.tls.as_deref();
     let server = exchange.server.as_deref();
+    let rules = inspect::rules(exchange.inspecting.as_deref());
     let view = LogView {
         client_addr: exchange.client_addr,
         client_port: client.port,
@@ -66,6 +74,7 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
             .and_then(|tls| tls.client.as_ref())
             .map_or("", |client| &client.subject),
         forwarded_id: &[],
+        rules: &rules,
     };
     for index in &place.site.settings.logs {
         around.worker.log(&around.plan.logs[*index], &exchange.record, &view);

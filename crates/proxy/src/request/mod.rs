@@ -11,8 +11,8 @@
 //! returns the next; whatever the gate says by itself, a redirect or an error, takes the way of an
 //! [`Answer`]. Every way ends in [`finish`], which leaves exactly one record.
 //!
-//! The places of *inspect* (the WAF) and *look up* (the cache) are between admit and fetch; until
-//! they are built, an admitted request goes straight on to be fetched.
+//! The place of *look up* (the cache) is between inspect and fetch; until it is built, an inspected
+//! request goes straight on to be fetched. Where a route has no WAF, so does an admitted one.
 
 mod admit;
 mod answer;
@@ -20,6 +20,7 @@ mod exchange;
 mod fetch;
 pub(crate) mod finish;
 mod forward;
+mod inspect;
 mod refusal;
 mod respond;
 mod route;
@@ -27,6 +28,7 @@ mod transfer;
 mod variables;
 
 pub(crate) use exchange::Exchange;
+pub(crate) use inspect::Inspecting;
 pub(crate) use refusal::Refusal;
 
 use answer::Answer;
@@ -55,6 +57,7 @@ pub(crate) struct Place<'p> {
 enum Stop<'p> {
     Route,
     Admit(Routed<'p>),
+    Inspect(Routed<'p>),
     Fetch(Routed<'p>),
     Answer(Answer),
     Respond(Fetched<'p>),
@@ -78,11 +81,15 @@ pub(crate) async fn run(
         stop = match stop {
             Stop::Route => route::route(around, exchange, &mut place),
             Stop::Admit(routed) => admit::admit(around, downstream, exchange, routed),
+            // Boxed, so that requests without a WAF are not as large as those with one.
+            Stop::Inspect(routed) => {
+                Box::pin(inspect::inspect(around, downstream, exchange, routed)).await
+            }
             Stop::Fetch(routed) => fetch::fetch(around, downstream, exchange, routed).await,
             Stop::Answer(answer) => answer.send(around, downstream, exchange, place).await,
             Stop::Respond(fetched) => fetched.respond(around, downstream, exchange).await,
             Stop::Finish => break,
         };
     }
-    finish::finish(around, downstream, exchange, place);
+    finish::finish(around, downstream, exchange, place).await;
 }

@@ -30,6 +30,18 @@ pub(crate) enum Refusal {
     Trace,
     /// The body is larger than the route allows.
     BodyTooLarge,
+    /// A rule of the WAF denies it, with this status.
+    Denied(u16),
+    /// The body is larger than the WAF looks at, and such are refused.
+    InspectionLimit,
+    /// The inspection pool is full.
+    InspectionBusy,
+    /// The inspection has failed: a bug of ours.
+    InspectionFailed,
+    /// A body that is held back could not be written to disk, or read from there.
+    Spool,
+    /// The response is larger than the WAF looks at, and such are refused.
+    ResponseLimit,
     /// The body's chunked coding is broken.
     BodyMalformed(ChunkError),
     /// The body did not come in time.
@@ -102,6 +114,12 @@ impl Refusal {
             Self::MethodNotAllowed(_) => (405, O::NoRoute, Downstream, "method_not_allowed"),
             Self::Trace => (405, O::ClientError, Downstream, "trace_refused"),
             Self::BodyTooLarge => (413, O::Limit, Downstream, "body_too_large"),
+            Self::Denied(status) => (*status, O::Denied, Downstream, "waf_deny"),
+            Self::InspectionLimit => (413, O::Limit, Downstream, "waf_body_too_large"),
+            Self::InspectionBusy => (503, O::Limit, Gate, "waf_busy"),
+            Self::InspectionFailed => (500, O::Internal, Gate, "waf_failed"),
+            Self::Spool => (500, O::Internal, Gate, "waf_spool"),
+            Self::ResponseLimit => (500, O::Denied, Upstream, "waf_response_too_large"),
             Self::BodyMalformed(error) => (400, O::ClientError, Downstream, error.code()),
             Self::BodyLate => (408, O::Timeout(Phase::RequestBody), Downstream, "body_late"),
             Self::BodyBroken => (400, O::ClientClosed, Downstream, "body_broken"),

@@ -9,6 +9,7 @@ use tidegate_http::framing::{self, Body};
 use tidegate_telemetry::{Outcome, Side, Stamp};
 
 use super::answer::Answer;
+use super::inspect::{self, Stopped};
 use super::route::Routed;
 use super::transfer::{Deadline, Progress, Upload, UploadEnd, Waiting};
 use super::{Exchange, Place, Refusal, Stop, Surroundings, variables};
@@ -41,6 +42,18 @@ impl<'p> Fetched<'p> {
     ) -> Stop<'p> {
         let status = exchange.response.status;
         exchange.record.upstream_status = status;
+        let mut first = Vec::new();
+        if let Some(settings) = &self.routed.route.settings.inspect
+            && exchange.inspecting.is_some()
+        {
+            let looked = Box::pin(inspect::response::inspect(
+                &mut self, around, downstream, exchange, settings,
+            ));
+            match looked.await {
+                Ok(taken) => first = taken,
+                Err(stopped) => return self.stop(stopped, downstream, exchange),
+            }
+        }
         if status == 101 {
             return self.switch(around, downstream, exchange).await;
         }
@@ -59,7 +72,7 @@ impl<'p> Fetched<'p> {
             );
         }
         exchange.record.stamps.first_byte_out = Stamp::now();
-        let end = self.transfer(around, downstream, exchange).await;
+        let end = self.transfer(around, downstream, exchange, &first).await;
         match end {
             Ok(()) => self.done(around, exchange),
             Err(refusal) => self.cut(around, downstream, exchange, &refusal),
@@ -72,21 +85,22 @@ impl<'p> Fetched<'p> {
         around: &Surroundings<'_>,
         downstream: &mut Downstream<'_>,
         exchange: &mut Exchange,
+        first: &[u8],
     ) -> Result<(), Refusal> {
         let route = &self.routed.route.settings;
         let client = around.listener_timeouts();
         let mut download = Download {
+            first,
             state: State::Body,
             waiting: Waiting::UpstreamRead,
             progress: Progress::Made,
         };
         poll_fn(|cx| {
             if !self.upload.has_ended() {
-                let record = &mut exchange.record;
                 let max = route.body_bytes_max;
                 let upstream = &mut self.upstream;
                 if let Poll::Ready(UploadEnd::Client(refusal)) =
-                    self.upload.poll(downstream, upstream, record, max, cx)
+                    self.upload.poll(downstream, upstream, exchange, max, cx)
                 {
                     return Poll::Ready(Err(refusal));
                 }
@@ -147,6 +161,28 @@ impl<'p> Fetched<'p> {
         exchange.record.end(verdict.outcome, verdict.side, verdict.reason);
         downstream.abort();
         Stop::Finish
+    }
+
+    /// The WAF does not let the response pass, or somebody gave up while it looked.
+    fn stop(
+        self,
+        stopped: Stopped,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+    ) -> Stop<'p> {
+        self.count(exchange);
+        let server = self.pick.in_flight.server();
+        let outcome = match &stopped {
+            Stopped::Refused(refusal)
+                if refusal.verdict().side == Side::Upstream
+                    && *refusal != Refusal::ResponseLimit =>
+            {
+                upstream::Outcome::Failed
+            }
+            _ => upstream::Outcome::Answered,
+        };
+        self.group.report(server, outcome, Stamp::now());
+        stopped.stop(downstream, exchange)
     }
 
     fn count(&self, exchange: &mut Exchange) {
@@ -220,7 +256,9 @@ pub(super) fn edit(around: &Surroundings<'_>, exchange: &mut Exchange, place: Pl
 }
 
 /// The response body on its way to the client.
-struct Download {
+struct Download<'f> {
+    /// What was taken of it before, for an inspection.
+    first: &'f [u8],
     state: State,
     waiting: Waiting,
     progress: Progress,
@@ -232,7 +270,7 @@ enum State {
     Flush,
 }
 
-impl Download {
+impl Download<'_> {
     /// Moves on as far as both sides allow and says what it waits for; `None` once all was sent.
     fn poll(
         &mut self,
@@ -255,6 +293,12 @@ impl Download {
         exchange: &mut Exchange,
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), Refusal>> {
+        while !self.first.is_empty() {
+            self.waiting = Waiting::ClientWrite;
+            let taken = ready!(downstream.poll_write(self.first, cx));
+            self.first = &self.first[taken.map_err(|_| Refusal::ClientClosed)?..];
+            self.progress = Progress::Made;
+        }
         while self.state == State::Body {
             match upstream.poll_body(cx) {
                 Poll::Ready(Ok(More::Data)) => {
@@ -285,7 +329,7 @@ impl Download {
 }
 
 /// What is the matter with a response body.
-fn broken(error: &BodyError) -> Refusal {
+pub(super) fn broken(error: &BodyError) -> Refusal {
     match error {
         BodyError::Chunk(error) => Refusal::UpstreamChunk(*error),
         BodyError::Short | BodyError::Io => Refusal::UpstreamBroken,

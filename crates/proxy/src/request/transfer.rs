@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tidegate_telemetry::{Record, Stamp};
 
-use super::Refusal;
+use super::{Exchange, Refusal};
 use crate::connection::Downstream;
 use crate::connection::body::{BodyError, More};
+use crate::inspection::held::Held;
 use crate::settings::RouteTimeouts;
 use crate::upstream::stream::Upstream;
 use crate::worker::wheel::Slot;
@@ -166,13 +167,21 @@ impl Upload {
         &mut self,
         downstream: &mut Downstream<'_>,
         upstream: &mut Upstream,
-        record: &mut Record,
+        exchange: &mut Exchange,
         body_max: Option<u64>,
         cx: &mut Context<'_>,
     ) -> Poll<UploadEnd> {
+        let record = &mut exchange.record;
         loop {
-            match self.state {
-                State::Body => match poll_body(downstream, record, body_max, cx) {
+            match (self.state, &mut exchange.held) {
+                (State::Body, Some(held)) if !held.is_read() => {
+                    match self.poll_held(held, upstream, cx) {
+                        Poll::Ready(None) => {}
+                        Poll::Ready(Some(end)) => return Poll::Ready(end),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+                (State::Body, _) => match poll_body(downstream, record, body_max, cx) {
                     Poll::Ready(Ok(More::Data)) => {
                         let data = downstream.data();
                         let Poll::Ready(taken) = upstream.poll_write(data, cx) else {
@@ -203,7 +212,7 @@ impl Upload {
                         };
                     }
                 },
-                State::Flush => match upstream.poll_flush(cx) {
+                (State::Flush, _) => match upstream.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {
                         self.state = State::Done;
                         self.progress = Progress::Made;
@@ -212,9 +221,35 @@ impl Upload {
                     Poll::Ready(Err(_)) => return self.abandon(),
                     Poll::Pending => return self.wait(Waiting::UpstreamWrite),
                 },
-                State::Done => return Poll::Ready(UploadEnd::Done),
-                State::Abandoned => return Poll::Ready(UploadEnd::UpstreamClosed),
+                (State::Done, _) => return Poll::Ready(UploadEnd::Done),
+                (State::Abandoned, _) => return Poll::Ready(UploadEnd::UpstreamClosed),
             }
+        }
+    }
+
+    /// Sends on what was held back; `None` as long as that goes well.
+    fn poll_held(
+        &mut self,
+        held: &mut Held,
+        upstream: &mut Upstream,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<UploadEnd>> {
+        match held.poll_data(cx) {
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => {
+                tracing::error!(%error, "a request's body cannot be read back");
+                return Poll::Ready(Some(UploadEnd::Client(Refusal::Spool)));
+            }
+            Poll::Pending => return self.wait(Waiting::Client).map(Some),
+        }
+        match upstream.poll_write(held.data(), cx) {
+            Poll::Ready(Ok(taken)) => {
+                held.consume(taken);
+                self.progress = Progress::Made;
+                Poll::Ready(None)
+            }
+            Poll::Ready(Err(_)) => self.abandon().map(Some),
+            Poll::Pending => self.wait(Waiting::UpstreamWrite).map(Some),
         }
     }
 
@@ -231,7 +266,7 @@ impl Upload {
 
 /// Sees to it that there is data or its end is known, and that it is not too much: a chunk counts from
 /// its size line on.
-fn poll_body(
+pub(super) fn poll_body(
     downstream: &mut Downstream<'_>,
     record: &Record,
     body_max: Option<u64>,

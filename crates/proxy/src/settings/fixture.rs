@@ -26,5 +26,6 @@ pub(crate) fn route(path: PathRule) -> Route {
         retry: Retry { when: RetryWhen::Unseen, attempts_max: 2 },
         upgrades: vec!["websocket".into()],
         trace: Trace::Refuse,
+        inspect: None,
     }
 }

@@ -10,10 +10,12 @@ pub(crate) mod fixture;
 mod group;
 mod listener;
 mod site;
+mod waf;
 
 pub use group::*;
 pub use listener::*;
 pub use site::*;
+pub use waf::*;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +40,8 @@ pub struct Settings {
     pub logs: Vec<LogSettings>,
     /// The admin listener.
     pub admin: Admin,
+    /// What all inspections share.
+    pub waf: Waf,
 }
 
 /// Limits and sizes of the process.

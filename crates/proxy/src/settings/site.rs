@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tidegate_http::Method;
 
+use super::Inspect;
+
 /// Host names served together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Site {
@@ -74,6 +76,8 @@ pub struct Route {
     pub upgrades: Vec<String>,
     /// Whether TRACE is passed on.
     pub trace: Trace,
+    /// How requests are inspected; `None` if they are not.
+    pub inspect: Option<Inspect>,
 }
 
 impl Route {

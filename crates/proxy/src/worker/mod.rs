@@ -8,7 +8,7 @@ pub mod accept;
 pub mod buffers;
 pub mod wheel;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -22,12 +22,14 @@ use tidegate_telemetry::log::{Log, LogView, WorkerLogs};
 use tidegate_telemetry::metrics;
 use tidegate_telemetry::record::{RequestId, RequestIds};
 use tidegate_telemetry::{Record, Stamp, clock};
+use tidegate_waf::inspection::Inspector;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use self::accept::Bound;
 use self::wheel::{TICK, Wheel};
 use crate::connection::body;
+use crate::inspection::Facilities;
 use crate::plan::Plan;
 use crate::request::Exchange;
 use crate::settings::Address;
@@ -36,6 +38,9 @@ use crate::upstream::pool::{Pool, PoolRef};
 
 /// Exchanges a worker keeps for reuse.
 const EXCHANGES_KEPT_MAX: usize = 256;
+
+/// Threads that write and read files for one worker.
+const BLOCKING_THREADS_MAX: usize = 2;
 
 /// Ticks between two flushes of the log buffers, and between two sweeps of the pool.
 const FLUSH_TICKS: u64 = 4;
@@ -57,6 +62,8 @@ pub enum Command {
 pub struct Shared {
     /// Downstream connections open over all workers.
     pub connections: Arc<AtomicUsize>,
+    /// What inspections share.
+    pub facilities: Facilities,
 }
 
 /// What a worker is made of.
@@ -91,6 +98,7 @@ struct Inner {
         reason = "boxes move between requests and here; exchanges are large"
     )]
     exchanges: RefCell<Vec<Box<Exchange>>>,
+    inspector: RefCell<Inspector>,
     connections: Cell<usize>,
     wall: Cell<Wall>,
     /// More than one of an address where a process before this one had more workers.
@@ -123,6 +131,8 @@ pub fn run(parts: Parts, plan: Arc<Plan>, listeners: Vec<Bound>) -> std::io::Res
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        // Bodies under inspection that are too large for memory go to files, and nothing else blocks.
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build_local(tokio::runtime::LocalOptions::default())?;
     runtime.block_on(async move {
         let mut commands = parts.commands;
@@ -162,6 +172,7 @@ impl Worker {
             ids: RefCell::new(RequestIds::new(id, clock::unix_millis())),
             logs: RefCell::new(logs),
             exchanges: RefCell::default(),
+            inspector: RefCell::default(),
             connections: Cell::new(0),
             wall: Cell::new(Wall::now()),
             listening: RefCell::default(),
@@ -208,6 +219,16 @@ impl Worker {
 
     pub(crate) fn next_id(&self) -> RequestId {
         self.0.ids.borrow_mut().next_id()
+    }
+
+    /// What inspections on this thread search with.
+    pub(crate) fn inspector(&self) -> RefMut<'_, Inspector> {
+        self.0.inspector.borrow_mut()
+    }
+
+    /// What all inspections share.
+    pub(crate) fn facilities(&self) -> &Facilities {
+        &self.0.shared.facilities
     }
 
     /// A cleared exchange.

@@ -5,7 +5,7 @@
 
 use super::privacy::{AddressPrivacy, Keep, Privacy};
 use super::value::Value;
-use super::view::LogView;
+use super::view::{LogView, RuleView};
 use crate::record::{Handshake, Phase, Record, Side, Tls, UpstreamConnection};
 
 /// What a line is made of, as far as its log may tell.
@@ -31,6 +31,8 @@ pub(super) struct Field {
 enum Source {
     Of(for<'a> fn(&Line<'a>) -> Value<'a>),
     Phase(Phase),
+    /// Nanoseconds; zero is absent.
+    Nanos(for<'a> fn(&Line<'a>) -> u64),
 }
 
 impl Field {
@@ -45,6 +47,10 @@ impl Field {
         match self.source {
             Source::Of(value) => value(line),
             Source::Phase(phase) => line.phase(phase),
+            Source::Nanos(nanos) => match nanos(line) {
+                0 => Value::Absent,
+                nanos => Value::Millis(nanos),
+            },
         }
     }
 }
@@ -54,8 +60,45 @@ impl<'a> Line<'a> {
         Line { record, view, privacy }
     }
 
+    /// The rules that matched.
+    pub(super) fn rules(&self) -> &'a [RuleView<'a>] {
+        self.view.rules
+    }
+
+    /// What a rule found in the request, where the log keeps such.
+    pub(super) fn matched(&self, text: &'a [u8]) -> &'a [u8] {
+        match self.privacy.query {
+            Keep::Yes => text,
+            Keep::No => b"",
+        }
+    }
+
+    pub(super) fn client(&self) -> Value<'a> {
+        self.address(self.view.client_addr)
+    }
+
+    pub(super) fn host(&self) -> &'a [u8] {
+        self.view.host
+    }
+
+    /// Path and query, as far as the log keeps them.
+    pub(super) fn uri(&self) -> Vec<u8> {
+        match self.query() {
+            b"" => self.view.path.to_vec(),
+            query => [self.view.path, b"?", query].concat(),
+        }
+    }
+
+    pub(super) fn status(&self) -> u16 {
+        self.record.status
+    }
+
+    pub(super) fn id(&self) -> [u8; 16] {
+        self.record.id.hex()
+    }
+
     /// The wall time of the request's first byte.
-    fn began_millis(&self) -> u64 {
+    pub(super) fn began_millis(&self) -> u64 {
         let took = self.record.phase_nanos(Phase::Total).unwrap_or(0) / 1_000_000;
         self.record.unix_millis.saturating_sub(took)
     }
@@ -124,6 +167,15 @@ const fn field(
 
 const fn phase(name: &'static str, phase: Phase, example: &'static str) -> Field {
     Field { name, unit: "ms", example, doc: phase.doc(), source: Source::Phase(phase) }
+}
+
+const fn waf_phase(
+    name: &'static str,
+    example: &'static str,
+    doc: &'static str,
+    nanos: for<'a> fn(&Line<'a>) -> u64,
+) -> Field {
+    Field { name, unit: "ms", example, doc, source: Source::Nanos(nanos) }
 }
 
 /// All fields.
@@ -346,6 +398,57 @@ pub(super) static FIELDS: &[Field] = &[
     phase("upstream_head_ms", Phase::UpstreamHead, "0.003"),
     phase("body_ms", Phase::Body, "1.107"),
     phase("write_ms", Phase::Write, "1.120"),
+    // The WAF.
+    field(
+        "waf_mode",
+        "",
+        "block",
+        "What the WAF does about matches; absent if it did not look.",
+        |line| Value::Token(line.record.waf.mode.as_str()),
+    ),
+    field("waf_verdict", "", "deny", "What came of the inspection; see the table below.", |line| {
+        Value::Token(line.record.waf.verdict.as_str())
+    }),
+    field("waf_rule", "", "949110", "The id of the rule that decided, or would have.", |line| {
+        some(line.record.waf.rule)
+    }),
+    field("waf_score", "", "15", "The inbound anomaly score of the Core Rule Set.", |line| {
+        some(line.record.waf.score.into())
+    }),
+    field(
+        "waf_rules",
+        "",
+        "942100,949110",
+        "The ids of the rules that matched and log, at most 32 of them.",
+        |line| Value::Rules(line.view.rules),
+    ),
+    field("waf_matches", "", "2", "How many rules matched and log.", |line| {
+        some(line.record.waf.matches.into())
+    }),
+    waf_phase(
+        "waf_ms",
+        "0.081",
+        "The time that the inspection took, all phases together, without waiting.",
+        |line| line.record.waf.nanos(),
+    ),
+    waf_phase("waf_1_ms", "0.012", "Phase 1 of the inspection: the request's head.", |line| {
+        line.record.waf.phases_nanos[0]
+    }),
+    waf_phase("waf_2_ms", "0.064", "Phase 2 of the inspection: the request's body.", |line| {
+        line.record.waf.phases_nanos[1]
+    }),
+    waf_phase("waf_3_ms", "0.002", "Phase 3 of the inspection: the response's head.", |line| {
+        line.record.waf.phases_nanos[2]
+    }),
+    waf_phase("waf_4_ms", "0.002", "Phase 4 of the inspection: the response's body.", |line| {
+        line.record.waf.phases_nanos[3]
+    }),
+    waf_phase("waf_5_ms", "0.001", "Phase 5 of the inspection, after the response.", |line| {
+        line.record.waf.phases_nanos[4]
+    }),
+    waf_phase("waf_queued_ms", "1.204", "The wait for the inspection pool.", |line| {
+        line.record.waf.queued_nanos
+    }),
     // TLS.
     field("tls_version", "", "TLSv1.3", "The TLS version; absent without TLS.", |line| {
         Value::Token(line.record.tls.as_str())

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::field::{FIELDS, Field, Line};
+use super::rules;
 use super::time::Times;
 
 /// How a log's lines look.
@@ -22,6 +23,10 @@ enum Shape {
     Text,
     /// One JSON object: an absent field is left out, with its key.
     Json,
+    /// A line of text for each matched rule of the WAF.
+    Rules,
+    /// The same as JSON objects.
+    RulesJson,
 }
 
 /// A field and what stands before it: literal text, or a comma and the key.
@@ -72,6 +77,11 @@ pub(super) const JSON: &[&str] = &[
     "first_byte_ms",
     "body_ms",
     "write_ms",
+    "waf_verdict",
+    "waf_rule",
+    "waf_score",
+    "waf_rules",
+    "waf_ms",
     "referer",
     "user_agent",
 ];
@@ -148,12 +158,24 @@ impl Format {
         Format { name: "json", ..Format::predefined(Format::json_of(JSON)) }
     }
 
-    /// The format called `name`: `combined`, `json` or `privacy`.
+    /// A line for each matched rule of the WAF, as ModSecurity's error log words it.
+    pub fn waf() -> Format {
+        Format { shape: Shape::Rules, pieces: Vec::new(), tail: Box::default(), name: "waf" }
+    }
+
+    /// A JSON object for each matched rule of the WAF.
+    pub fn waf_json() -> Format {
+        Format { shape: Shape::RulesJson, name: "waf_json", ..Format::waf() }
+    }
+
+    /// The format called `name`: `combined`, `json`, `privacy`, `waf` or `waf_json`.
     pub fn named(name: &str) -> Option<Format> {
         match name {
             "combined" => Some(Format::combined()),
             "json" => Some(Format::json()),
             "privacy" => Some(Format::privacy()),
+            "waf" => Some(Format::waf()),
+            "waf_json" => Some(Format::waf_json()),
             _ => None,
         }
     }
@@ -234,7 +256,8 @@ impl Format {
         format.expect("the predefined formats compile")
     }
 
-    /// Appends a line, with its line feed.
+    /// Appends what a request leaves in the log, with its line feed: a line, or one for each matched
+    /// rule.
     pub(super) fn write(&self, line: &Line<'_>, times: &mut Times, out: &mut Vec<u8>) {
         match self.shape {
             Shape::Text => {
@@ -258,6 +281,8 @@ impl Format {
                     None => out.push(b'{'),
                 }
             }
+            Shape::Rules => return rules::text(line, times, out),
+            Shape::RulesJson => return rules::json(line, times, out),
         }
         out.extend_from_slice(&self.tail);
         out.push(b'\n');

@@ -7,7 +7,7 @@ use super::escape::TEXT_BYTES_MAX;
 use super::field::FIELDS;
 use super::format::{COMBINED, JSON, PRIVACY};
 use super::writer::BACKLOG_BYTES_MAX;
-use crate::record::Outcome;
+use crate::record::{Outcome, WafVerdict};
 
 /// The reference of formats, fields and privacy.
 pub fn reference() -> String {
@@ -38,7 +38,12 @@ pub fn reference() -> String {
         names in paths need a template of their own.\n\
         - A template is text with fields: `$name`, or `${{name}}` where a letter follows, and `$$` \
         for a dollar. A field that a request does not have is a hyphen. A name that is no field is \
-        a mistake that `tidegate check` reports, with its place.\n\n\
+        a mistake that `tidegate check` reports, with its place.\n\
+        - `waf` writes a line for each rule of the WAF that matched and logs, and none for other \
+        requests. It words them as ModSecurity's error log does, so that programs that read those \
+        can read these: `[id \"942100\"] [msg \"..\"] [data \"..\"]`.\n\
+        - `waf_json` writes the same as JSON objects. Where queries are not kept, neither format \
+        keeps anything of what a rule found.\n\n\
         ## Fields\n\n\
         | field | unit | example | meaning |\n|---|---|---|---|\n"
     );
@@ -57,6 +62,10 @@ pub fn reference() -> String {
     );
     for (name, doc) in Outcome::REFERENCE {
         let _ = writeln!(out, "| `{name}` | {doc} |");
+    }
+    out.push_str("\n### Values of `waf_verdict`\n\n| value | meaning |\n|---|---|\n");
+    for verdict in &WafVerdict::ALL[1..] {
+        let _ = writeln!(out, "| `{}` | {} |", verdict.as_str(), verdict.doc());
     }
     let _ = write!(
         out,

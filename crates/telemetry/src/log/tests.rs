@@ -7,7 +7,8 @@ use super::time::Times;
 use super::*;
 use crate::clock::Stamp;
 use crate::record::{
-    Handshake, Outcome, Phase, Protocol, Record, RequestId, Side, Tls, UpstreamConnection,
+    Handshake, Inspection, Outcome, Phase, Protocol, Record, RequestId, Side, Tls,
+    UpstreamConnection, WafMode, WafVerdict,
 };
 
 /// 2000-10-10 13:55:36 UTC, the moment in Apache's own example.
@@ -36,6 +37,15 @@ fn record() -> Record {
     record.bytes.head_in = 412;
     record.bytes.head_out = 190;
     record.bytes.body_out = 2_326;
+    record.waf = Inspection {
+        mode: WafMode::Detect,
+        verdict: WafVerdict::WouldDeny,
+        rule: 949_110,
+        score: 5,
+        matches: 1,
+        phases_nanos: [12_000, 64_000, 2_000, 2_000, 1_000],
+        queued_nanos: 1_204_000,
+    };
     record.end(Outcome::Served, Side::None, "");
     record
 }
@@ -52,6 +62,21 @@ fn view() -> LogView<'static> {
         referer: b"https://example.org/start?user=Eve#top",
         user_agent: b"Mozilla/5.0 \"quoted\"",
         location: b"/next?token=secret",
+        rules: &[RuleView {
+            id: 949_110,
+            file: "",
+            line: 0,
+            phase: 2,
+            message: b"",
+            data: b"",
+            severity: "",
+            tags: &[],
+            version: "",
+            variable: b"",
+            value: b"",
+            operator: "",
+            effect: RuleEffect::WouldStop,
+        }],
         site: "shop",
         route: "/cart",
         group: "app",
@@ -123,6 +148,8 @@ fn json_has_what_the_request_had() {
          \"route\":\"/cart\",\"group\":\"app\",\"server\":\"app-1:8080\",\
          \"upstream_connection\":\"reused\",\"upstream_status\":200,\"retries\":0,\
          \"pool_wait_ms\":0.001,\"first_byte_ms\":14.000,\"body_ms\":0.897,\"write_ms\":3.004,\
+         \"waf_verdict\":\"would_deny\",\"waf_rule\":949110,\"waf_score\":5,\
+         \"waf_rules\":\"949110\",\"waf_ms\":0.081,\
          \"referer\":\"https://example.org/start?user=Eve#top\",\
          \"user_agent\":\"Mozilla/5.0 \\\"quoted\\\"\"}"
     );

@@ -4,7 +4,7 @@ use super::escape;
 use super::number;
 use super::privacy::Shown;
 use super::time::{self, Times};
-use super::view::LogView;
+use super::view::{LogView, RuleView};
 use crate::record::{Protocol, RequestId};
 
 /// A field's value, not yet formatted.
@@ -21,6 +21,8 @@ pub(super) enum Value<'a> {
     /// Method and path of the request, what is shown of its query, and its protocol.
     RequestLine(&'a LogView<'a>, &'a [u8], Protocol),
     Number(u64),
+    /// The ids of WAF rules, with commas between them.
+    Rules(&'a [RuleView<'a>]),
     Id(RequestId),
     Address(Shown),
     /// A duration in nanoseconds, told in milliseconds.
@@ -32,6 +34,9 @@ pub(super) enum Value<'a> {
     TimeClf(u64),
     TimeUnix(u64),
 }
+
+/// The ids of matched rules that stand in one line.
+const RULES_SHOWN_MAX: usize = 32;
 
 /// What stands in a line of text for an absent value.
 pub(super) const ABSENT: &[u8] = b"-";
@@ -45,6 +50,7 @@ impl Value<'_> {
             Value::Token(text) => text.is_empty(),
             Value::Uri(path, query) => path.is_empty() && query.is_empty(),
             Value::RequestLine(view, ..) => view.method.is_empty(),
+            Value::Rules(rules) => rules.is_empty(),
             _ => false,
         }
     }
@@ -93,6 +99,14 @@ impl Value<'_> {
                 out.extend_from_slice(protocol.as_str().as_bytes());
             }
             Value::Number(number) => number::decimal(out, number),
+            Value::Rules(rules) => {
+                for (at, rule) in rules.iter().take(RULES_SHOWN_MAX).enumerate() {
+                    if at > 0 {
+                        out.push(b',');
+                    }
+                    number::decimal(out, rule.id);
+                }
+            }
             Value::Id(id) => out.extend_from_slice(&id.hex()),
             Value::Address(Shown::Address(address)) => number::address(out, address),
             Value::Address(Shown::Hash(hash)) => {

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::labelled::labelled;
+
 /// The text of a request, lent for the moment of logging.
 ///
 /// Nothing is copied before it is formatted, and absent text is empty. Text comes from clients and
@@ -52,4 +54,51 @@ pub struct LogView<'a> {
     pub tls_client_subject: &'a str,
     /// A request id that came from a trusted proxy, if one did.
     pub forwarded_id: &'a [u8],
+    /// The WAF rules that matched and are to be logged.
+    pub rules: &'a [RuleView<'a>],
+}
+
+/// A WAF rule that matched, lent for the moment of logging.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuleView<'a> {
+    /// Its id.
+    pub id: u64,
+    /// The file it stands in.
+    pub file: &'a str,
+    /// The line, from 1.
+    pub line: u32,
+    /// The phase it ran in, 1 to 5.
+    pub phase: u8,
+    /// What it says, with its macros expanded.
+    pub message: &'a [u8],
+    /// What it adds to that.
+    pub data: &'a [u8],
+    /// `CRITICAL` and the like; empty if it has none.
+    pub severity: &'a str,
+    /// Its tags.
+    pub tags: &'a [String],
+    /// The version of its rule set.
+    pub version: &'a str,
+    /// What it looked at last.
+    pub variable: &'a [u8],
+    /// What it found there.
+    pub value: &'a [u8],
+    /// Its operator, as written.
+    pub operator: &'a str,
+    /// What came of the match.
+    pub effect: RuleEffect,
+}
+
+labelled! {
+    /// What came of a rule's match.
+    #[derive(Default)]
+    pub enum RuleEffect {
+        /// It was noted.
+        #[default]
+        Noted = "noted",
+        /// It stopped the request.
+        Stopped = "stopped",
+        /// It would have stopped the request, had the mode been `block`.
+        WouldStop = "would_stop",
+    }
 }

@@ -3,11 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use super::cell::{Counter, Gauge, Tally, tallies};
-use super::events::{Closed, StreamEnd};
+use super::events::{Busy, Closed, StreamEnd};
 use super::histogram::{Histogram, HistogramTotals};
 use super::reasons::Reasons;
 use super::rows::Rows;
-use crate::record::{Handshake, Outcome, Phase, Protocol, Side, Tls};
+use crate::record::{
+    Handshake, Outcome, Phase, Protocol, Side, Tls, WAF_PHASES, WafMode, WafVerdict,
+};
 
 /// Status classes: none sent, 1xx to 5xx, anything else.
 pub(super) const CLASSES: [&str; 7] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx", "other"];
@@ -63,6 +65,14 @@ tallies! {
         streams_open: Gauge => i64,
         /// HTTP/2 streams closed, by the way they ended.
         streams_closed: [Counter; StreamEnd::ALL.len()] => [u64; StreamEnd::ALL.len()],
+        /// Inspections by mode and verdict.
+        inspections: [[Counter; WafVerdict::ALL.len()]; WafMode::ALL.len()] => [[u64; WafVerdict::ALL.len()]; WafMode::ALL.len()],
+        /// Durations of the phases of inspections.
+        waf_phases: [Histogram; WAF_PHASES] => [HistogramTotals; WAF_PHASES],
+        /// Waits for the inspection pool.
+        waf_queued: Histogram => HistogramTotals,
+        /// What was done when the inspection pool was full.
+        waf_busy: [Counter; Busy::ALL.len()] => [u64; Busy::ALL.len()],
         /// How often the loop polled a task.
         loop_polls: Counter => u64,
         /// How often the loop slept.

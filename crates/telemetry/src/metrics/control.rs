@@ -17,6 +17,18 @@ pub struct Control {
     plan_loaded_unix: AtomicU64,
     servers: RwLock<BTreeMap<Label, ServerState>>,
     logs: RwLock<BTreeMap<Box<str>, Arc<LogCounts>>>,
+    pool: Arc<PoolGauge>,
+}
+
+/// What the inspection pool is doing.
+#[derive(Debug, Default)]
+pub struct PoolGauge {
+    /// Inspections that wait for a thread.
+    pub queued: AtomicU64,
+    /// Inspections that a thread works on.
+    pub running: AtomicU64,
+    /// Inspections that were done there.
+    pub done: AtomicU64,
 }
 
 /// The counts of one access log; they outlive reloads.
@@ -68,6 +80,12 @@ pub struct ControlTotals {
     pub servers: BTreeMap<Label, ServerState>,
     /// The access logs, by name.
     pub logs: Vec<(Box<str>, LogTotals)>,
+    /// Inspections that wait for a thread of the pool.
+    pub pool_queued: u64,
+    /// Inspections that a thread of the pool works on.
+    pub pool_running: u64,
+    /// Inspections that were done in the pool.
+    pub pool_done: u64,
 }
 
 impl Control {
@@ -100,6 +118,11 @@ impl Control {
         Arc::clone(logs.entry(name.into()).or_default())
     }
 
+    /// Where the inspection pool tells what it is doing.
+    pub fn pool(&self) -> &Arc<PoolGauge> {
+        &self.pool
+    }
+
     pub(super) fn totals(&self) -> ControlTotals {
         let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
@@ -110,6 +133,9 @@ impl Control {
             plan_loaded_unix: self.plan_loaded_unix.load(Ordering::Relaxed),
             servers: servers.clone(),
             logs: logs.iter().map(|(name, counts)| (name.clone(), counts.totals())).collect(),
+            pool_queued: self.pool.queued.load(Ordering::Relaxed),
+            pool_running: self.pool.running.load(Ordering::Relaxed),
+            pool_done: self.pool.done.load(Ordering::Relaxed),
         }
     }
 }

@@ -69,3 +69,15 @@ labelled! {
         Draining = "draining",
     }
 }
+
+labelled! {
+    /// What is done with a request that the inspection pool has no room for.
+    pub enum Busy {
+        /// It waits until there is room.
+        Wait = "wait",
+        /// It passes, and is marked as not inspected.
+        Pass = "pass",
+        /// It is refused with 503.
+        Refuse = "refuse",
+    }
+}

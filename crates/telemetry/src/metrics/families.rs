@@ -6,11 +6,13 @@ use std::fmt::Write as _;
 
 use super::Metrics;
 use super::block::{CLASSES, PHASES, PlaceTotals, STATUS_MIN, TargetTotals};
-use super::events::{Closed, ServerState, StreamEnd};
+use super::events::{Busy, Closed, ServerState, StreamEnd};
 use super::process::TICKS_PER_SECOND;
 use super::snapshot::Snapshot;
 use super::text::{Kind, Samples, TextFormat};
-use crate::record::{Handshake, Outcome, Phase, Protocol, Side, Tls};
+use crate::record::{
+    Handshake, Outcome, Phase, Protocol, Side, Tls, WAF_PHASES, WafMode, WafVerdict,
+};
 
 /// A metric.
 struct Family {
@@ -424,6 +426,89 @@ const FAMILIES: &[Family] = &[
             }
         },
     },
+    // The WAF.
+    Family {
+        name: "tidegate_waf_inspections_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["mode", "verdict"],
+        help: "Requests that the WAF inspected, by mode and by what came of it.",
+        samples: |all, out| {
+            for (mode, by_verdict) in WafMode::ALL.iter().zip(all.basics.inspections).skip(1) {
+                for (verdict, count) in WafVerdict::ALL.iter().zip(by_verdict).skip(1) {
+                    out.put_nonzero(&[mode.as_str(), verdict.as_str()], count);
+                }
+            }
+        },
+    },
+    Family {
+        name: "tidegate_waf_rule_matches_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["rule"],
+        help: "Matches of WAF rules that log, by rule id; `0` counts rules beyond the first 4,096.",
+        samples: |all, out| {
+            for (rule, count) in &all.rules {
+                out.put(&[&rule.to_string()], *count);
+            }
+        },
+    },
+    Family {
+        name: "tidegate_waf_phase_duration_seconds",
+        kind: Kind::Histogram,
+        unit: "seconds",
+        labels: &["phase"],
+        help: "Time spent on each phase of inspections, without waiting for anything.",
+        samples: |all, out| {
+            for (phase, totals) in WAF_PHASE_NAMES.iter().zip(&all.basics.waf_phases) {
+                out.put_histogram(&[phase], totals);
+            }
+        },
+    },
+    Family {
+        name: "tidegate_waf_pool_wait_duration_seconds",
+        kind: Kind::Histogram,
+        unit: "seconds",
+        labels: &[],
+        help: "How long inspections waited for a thread of the inspection pool.",
+        samples: |all, out| out.put_histogram(&[], &all.basics.waf_queued),
+    },
+    Family {
+        name: "tidegate_waf_pool_queued",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Inspections that wait for a thread of the inspection pool.",
+        samples: |all, out| out.put(&[], all.control.pool_queued),
+    },
+    Family {
+        name: "tidegate_waf_pool_running",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Inspections that a thread of the inspection pool works on.",
+        samples: |all, out| out.put(&[], all.control.pool_running),
+    },
+    Family {
+        name: "tidegate_waf_pool_inspections_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Phases of inspections that the inspection pool did.",
+        samples: |all, out| out.put(&[], all.control.pool_done),
+    },
+    Family {
+        name: "tidegate_waf_pool_full_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["choice"],
+        help: "Inspections that the inspection pool had no room for, by what the route does then.",
+        samples: |all, out| {
+            for (busy, count) in Busy::ALL.iter().zip(all.basics.waf_busy) {
+                out.put_nonzero(&[busy.as_str()], count);
+            }
+        },
+    },
     // The gate itself.
     Family {
         name: "tidegate_log_lines_written_total",
@@ -614,6 +699,9 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
+/// The phases of inspections, as rules number them.
+const WAF_PHASE_NAMES: [&str; WAF_PHASES] = ["1", "2", "3", "4", "5"];
+
 fn worker_label(worker: u16) -> String {
     if worker == Metrics::CONTROL { "control".to_owned() } else { worker.to_string() }
 }
@@ -695,6 +783,11 @@ pub fn reference() -> String {
         &Closed::ALL.map(|closed| (closed.as_str(), closed.doc())),
     );
     values("Values of `end`", &StreamEnd::ALL.map(|end| (end.as_str(), end.doc())));
+    values(
+        "Values of `verdict`",
+        &WafVerdict::ALL.map(|verdict| (verdict.as_str(), verdict.doc()))[1..],
+    );
+    values("Values of `choice`", &Busy::ALL.map(|busy| (busy.as_str(), busy.doc())));
     values("Values of `state`", &ServerState::ALL.map(|state| (state.as_str(), state.doc())));
     out
 }

@@ -13,6 +13,8 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use super::rule_counts::{AllRules, RuleCounts};
+
 /// A member of one of the label sets, as a small dense number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(u32);
@@ -61,6 +63,7 @@ pub struct Names {
 pub struct Labels {
     places: RwLock<Set>,
     targets: RwLock<Set>,
+    rules: AllRules,
 }
 
 impl Labels {
@@ -69,7 +72,17 @@ impl Labels {
         Labels {
             places: RwLock::new(Set::new(places_max)),
             targets: RwLock::new(Set::new(targets_max)),
+            rules: AllRules::default(),
         }
+    }
+
+    /// The counts of the WAF rules with these ids, the same over reloads.
+    pub fn rules(&self, ids: impl Iterator<Item = u64>) -> RuleCounts {
+        self.rules.of(ids)
+    }
+
+    pub(super) fn rule_totals(&self) -> Vec<(u64, u64)> {
+        self.rules.totals()
     }
 
     /// The label of a site, for requests that find no route in it.

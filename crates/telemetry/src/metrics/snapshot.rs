@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub request_errors: Vec<(Reason, u64)>,
     /// Connections that went wrong outside of any request, sorted by reason.
     pub connection_errors: Vec<(Reason, u64)>,
+    /// WAF rules that matched, by id, and how often.
+    pub rules: Vec<(u64, u64)>,
     /// What each worker's loop tells.
     pub workers: Vec<WorkerTotals>,
     /// What the control thread tells.

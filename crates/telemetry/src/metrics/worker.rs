@@ -7,11 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::block::{Block, class};
-use super::events::{Closed, ConnectionState, StreamEnd};
+use super::events::{Busy, Closed, ConnectionState, StreamEnd};
 use super::labels::Label;
 use super::reasons::Reason;
 use crate::clock::nanos;
-use crate::record::{Handshake, Outcome, Phase, Protocol, Record, Side, Tls, UpstreamConnection};
+use crate::record::{
+    Handshake, Inspection, Outcome, Phase, Protocol, Record, Side, Tls, UpstreamConnection, WafMode,
+};
 
 /// The one writer of a worker's counters.
 ///
@@ -92,6 +94,10 @@ impl Worker {
         count(Phase::Body);
         count(Phase::Write);
 
+        if record.waf.mode != WafMode::Off {
+            self.inspected(&record.waf);
+        }
+
         let bytes = &record.bytes;
         let place = self.block.places.row(record.route.or(record.site));
         place.requests[class(record.status)].add(1);
@@ -115,6 +121,24 @@ impl Worker {
             let reason = Reason::new(record.outcome.as_str(), record.side, code);
             self.block.request_errors.add(reason);
         }
+    }
+
+    fn inspected(&self, waf: &Inspection) {
+        let basics = &self.block.basics;
+        basics.inspections[waf.mode.index()][waf.verdict.index()].add(1);
+        for (phase, nanos) in basics.waf_phases.iter().zip(waf.phases_nanos) {
+            if nanos > 0 {
+                phase.record(nanos);
+            }
+        }
+        if waf.queued_nanos > 0 {
+            basics.waf_queued.record(waf.queued_nanos);
+        }
+    }
+
+    /// The inspection pool had no room for a request.
+    pub fn waf_busy(&self, busy: Busy) {
+        self.block.basics.waf_busy[busy.index()].add(1);
     }
 
     /// A client's connection was accepted; it is busy until told idle.

@@ -55,6 +55,8 @@ outcomes! {
     ClientError = "client_error",
     /// A phase took longer than it may.
     Timeout(Phase) = "timeout",
+    /// The WAF stopped it.
+    Denied = "denied",
     /// A limit or a full queue turned it away.
     Limit = "limit",
     /// No server of the group could be asked.

@@ -15,6 +15,8 @@ pub(crate) enum Severity {
     Error,
     /// It can be used, and somebody may regret it.
     Warning,
+    /// It can be used, and there is something to know about it.
+    Note,
 }
 
 /// A kind of mistake, with a number and a name that stay.
@@ -149,6 +151,12 @@ pub(crate) mod code {
         LOG_FORMAT = Error "E110" "log-format";
         /// A log hashes addresses and has no key, or one that is too short.
         LOG_HASH_KEY = Error "E111" "log-hash-key";
+        /// A rule of the WAF, or something else in its rule files, is not right.
+        WAF_RULES = Error "E120" "waf-rules";
+        /// A folder does not hold the Core Rule Set.
+        WAF_CRS = Error "E121" "waf-crs";
+        /// A text does not say which rules of the WAF are left out.
+        WAF_EXCLUSION = Error "E122" "waf-exclusion";
 
         /// A limit is turned off.
         NO_LIMIT = Warning "W201" "no-limit";
@@ -186,6 +194,9 @@ pub(crate) mod code {
         PLAIN_HTTP2 = Warning "W217" "plain-http2";
         /// The directory of a log is not there.
         LOG_DIRECTORY = Warning "W218" "log-directory";
+
+        /// Something in the rule files of the WAF is worth knowing.
+        WAF_NOTE = Note "N301" "waf-note";
     }
 }
 
@@ -317,6 +328,7 @@ mod tests {
             let letter = match code.severity {
                 Severity::Error => 'E',
                 Severity::Warning => 'W',
+                Severity::Note => 'N',
             };
             assert!(code.number.starts_with(letter), "{}", code.number);
             assert!(code.doc.ends_with('.'), "{}", code.number);

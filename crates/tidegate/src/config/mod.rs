@@ -17,6 +17,7 @@ pub(crate) mod reader;
 pub(crate) mod reference;
 pub(crate) mod render;
 pub(crate) mod resolve;
+mod rules;
 pub(crate) mod schema;
 pub(crate) mod source;
 pub(crate) mod suggest;

@@ -119,6 +119,13 @@ impl Text {
         }
     }
 
+    /// A text of a test, which stands nowhere.
+    #[cfg(test)]
+    pub(crate) fn plain(value: &str) -> Text {
+        let span = Span::new(0, &(0..0));
+        Text { value: value.to_owned(), span, variables: Vec::new(), verbatim: None }
+    }
+
     /// Whether a variable is in it.
     pub(crate) fn is_from_outside(&self) -> bool {
         !self.variables.is_empty()
@@ -335,6 +342,11 @@ impl<'n> Scope<'n> {
         std::iter::successors(Some(*self), |scope| scope.above.copied()).collect()
     }
 
+    /// The table, or the value that stands for it, if it is written.
+    pub(crate) fn written_node(&self) -> Option<&'n Node> {
+        self.node
+    }
+
     /// A place to point at.
     pub(crate) fn place(&self) -> Span {
         self.span.or(self.above.and_then(|above| above.span)).unwrap_or(Span::new(0, &(0..0)))
@@ -368,7 +380,7 @@ impl<'n> Scope<'n> {
         match spec.reach {
             Reach::Here => self.node(spec.key),
             // A section that may not hold the option has none: the check of names has said so.
-            Reach::Site | Reach::Defaults => self.look_up_key(spec.key),
+            Reach::Site | Reach::Defaults | Reach::Waf => self.look_up_key(spec.key),
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) fn entry(name: &str) -> Result<String, String> {
             let severity = match code.severity {
                 Severity::Error => "error: the configuration cannot be used",
                 Severity::Warning => "warning: `tidegate check --strict` fails on it",
+                Severity::Note => "note: it stops nothing",
             };
             let _ = writeln!(
                 out,
@@ -110,6 +111,7 @@ fn absence(option: &dyn Declared) -> String {
         Reach::Here => "",
         Reach::Site => ". Also in [[site]]",
         Reach::Defaults => ". Also in [defaults]",
+        Reach::Waf => ". Also in [waf]",
     };
     match option.absence() {
         Absence::Default(default) => format!("; default {default}{reach}"),
@@ -236,6 +238,7 @@ fn option_markdown(out: &mut String, option: &dyn Declared) {
         Reach::Here => {}
         Reach::Site => out.push_str("- Also in `[[site]]`\n"),
         Reach::Defaults => out.push_str("- Also in `[defaults]`\n"),
+        Reach::Waf => out.push_str("- Also in `[waf]`\n"),
     }
     if option.absence() != Absence::Default(option.example()) {
         let _ = writeln!(out, "- Example: `{} = {}`", option.key(), option.example());
@@ -259,7 +262,7 @@ fn placeholders_markdown(out: &mut String) {
 fn codes_markdown(out: &mut String) {
     out.push_str(
         "\n### Mistakes\n\n`tidegate check` reports all of them at once. Errors keep a file from being \
-        used; warnings do not, unless `--strict` is given.\n\n| code | name | meaning |\n|---|---|---|\n",
+        used; warnings do not, unless `--strict` is given; notes never do.\n\n| code | name | meaning |\n|---|---|---|\n",
     );
     for code in diagnostic::code::ALL {
         let _ = writeln!(out, "| {} | `{}` | {} |", code.number, code.name, code.doc.trim());

@@ -64,6 +64,7 @@ fn one(out: &mut String, diagnostic: &Diagnostic, all: &Diagnostics, colour: Col
     let (ink, word) = match diagnostic.code.severity {
         Severity::Error => (Ink::Error, "error"),
         Severity::Warning => (Ink::Warning, "warning"),
+        Severity::Note => (Ink::Strong, "note"),
     };
     let head = format!("{word}[{} {}]", diagnostic.code.number, diagnostic.code.name);
     let message = colour.paint(Ink::Strong, &diagnostic.message);
@@ -208,6 +209,7 @@ pub(crate) fn json(diagnostics: &Diagnostics) -> Value {
             "severity": match diagnostic.code.severity {
                 Severity::Error => "error",
                 Severity::Warning => "warning",
+                Severity::Note => "note",
             },
             "code": diagnostic.code.number,
             "name": diagnostic.code.name,

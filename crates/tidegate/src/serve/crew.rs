@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use tidegate_proxy::inspection::{Facilities, Pool};
 use tidegate_proxy::plan::Plan;
 use tidegate_proxy::settings::Address;
 use tidegate_proxy::worker::accept::Bound;
@@ -67,7 +68,10 @@ impl Crew {
         logs: &Logs,
     ) -> io::Result<(Crew, mpsc::Receiver<Ended>)> {
         let (ended, end) = mpsc::channel(sockets.len().max(1));
-        let shared = Shared { connections: Arc::new(AtomicUsize::new(0)) };
+        let pool = Pool::new(plan.waf.pool_queue_max, Arc::clone(metrics.control().pool()));
+        let facilities = Facilities { pool, context: None, outside: None };
+        let shared = Shared { connections: Arc::new(AtomicUsize::new(0)), facilities };
+        start_pool(&shared, plan)?;
         let mut crew = Crew { hands: Vec::with_capacity(sockets.len()), shared, ended };
         for (worker, sockets) in sockets.into_iter().enumerate() {
             let hand = crew.hire(worker, sockets, plan, metrics, logs)?;
@@ -150,6 +154,7 @@ impl Crew {
             hand.commands.clone().try_reserve_owned().map_err(|_| Obstacle::WorkerBusy(worker))
         });
         let permits = permits.collect::<Result<Vec<_>, _>>()?;
+        start_pool(&self.shared, plan).map_err(Obstacle::Thread)?;
         let mut gone = Vec::new();
         for (((hand, permit), new), handles) in
             self.hands.iter_mut().zip(permits).zip(sockets).zip(handles)
@@ -187,6 +192,14 @@ impl Crew {
             }
         }
         addresses
+    }
+}
+
+/// Sees to it that the inspection pool works, if somebody may need it.
+fn start_pool(shared: &Shared, plan: &Plan) -> io::Result<()> {
+    match plan.rule_counts {
+        Some(_) => shared.facilities.pool.start(plan.waf.pool_threads),
+        None => Ok(()),
     }
 }
 

@@ -152,6 +152,7 @@ pub(crate) fn tell(diagnostics: &Diagnostics) {
         match found.code.severity {
             Severity::Error => tracing::error!("{place}{message} [{code}]"),
             Severity::Warning => tracing::warn!("{place}{message} [{code}]"),
+            Severity::Note => tracing::info!("{place}{message} [{code}]"),
         }
     }
 }

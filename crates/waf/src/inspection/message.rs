@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::Inspection;
 use super::state::State;
+use super::{Inspection, Mode};
 use crate::body::urlencoded::{self, Escapes};
 use crate::body::{self, Flow};
 use crate::seclang::control::BodyProcessor;
-use crate::seclang::setting::Switch;
+use crate::seclang::setting::{LimitAction, Switch};
 use crate::variable::Variable;
 
 /// The two ends of the client's connection.
@@ -151,6 +151,16 @@ impl Inspection {
     /// Whether rules want the request's body, once phase 1 has run.
     pub fn wants_request_body(&self) -> Switch {
         self.state.request_body.access
+    }
+
+    /// How many bytes of the request's body are taken (`SecRequestBodyLimit`), and what follows from
+    /// more. Where nothing is stopped, a body is not refused for its length either.
+    pub fn request_body_limit(&self) -> (u64, LimitAction) {
+        let action = match self.state.mode {
+            Mode::Block => self.program.settings.request_body_limit_action,
+            Mode::Detect | Mode::Off => LimitAction::ProcessPartial,
+        };
+        (self.state.request_body.bytes_max, action)
     }
 
     /// Takes a response's head; phase 3 can run then.

@@ -43,6 +43,7 @@ use crate::seclang::action::Allowance;
 use crate::variable::Phase;
 use evaluate::{Ended, Run};
 use state::State;
+use values::TxValue;
 
 /// One transaction under inspection.
 pub struct Inspection {
@@ -149,6 +150,15 @@ impl Inspection {
     /// The rules that matched so far and have something to say, in the order of their matching.
     pub fn matched_rules(&self) -> &[MatchedRule] {
         &self.state.matched_rules
+    }
+
+    /// A variable of `TX` as a number; `None` if it is not set. The name is in lower case, without
+    /// `tx.`.
+    pub fn tx_number(&self, name: &str) -> Option<i64> {
+        match self.state.tx.slot(self.program.tx_slots.find(name.as_bytes())?) {
+            TxValue::Absent => None,
+            value => Some(self.state.tx.number(value)),
+        }
     }
 
     /// Runs the rules of a phase. Phases are run once each, in their order; those whose message never

@@ -1,6 +1,6 @@
 //! A response's body, kept for its rules up to a limit.
 
-use super::Inspection;
+use super::{Inspection, Mode};
 use crate::body::Flow;
 use crate::seclang::setting::{LimitAction, Switch};
 use crate::variable::Variable;
@@ -35,6 +35,11 @@ impl Inspection {
         if wanted { Switch::On } else { Switch::Off }
     }
 
+    /// How many bytes of the response's body are taken (`SecResponseBodyLimit`).
+    pub fn response_body_limit(&self) -> u64 {
+        self.state.response_body.bytes_max
+    }
+
     /// Takes a run of the response's body, decoded; says whether more is wanted.
     pub fn response_body(&mut self, bytes: &[u8]) -> Flow {
         let limit = usize::try_from(self.state.response_body.bytes_max).unwrap_or(usize::MAX);
@@ -52,9 +57,9 @@ impl Inspection {
         let exceeds = self.response_extent == Extent::Exceeds;
         self.state.set(Variable::ResponseBody, &body);
         self.state.set_number(Variable::OutboundDataError, u64::from(exceeds));
-        match self.program.settings.response_body_limit_action {
-            LimitAction::Reject => self.response_extent,
-            LimitAction::ProcessPartial => Extent::Fits,
+        match (self.program.settings.response_body_limit_action, self.state.mode) {
+            (LimitAction::Reject, Mode::Block) => self.response_extent,
+            (LimitAction::Reject | LimitAction::ProcessPartial, _) => Extent::Fits,
         }
     }
 }

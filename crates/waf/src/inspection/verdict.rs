@@ -6,7 +6,7 @@ use crate::program::RuleMeta;
 use crate::variable::Phase;
 
 /// Whether matches are acted upon (`SecRuleEngine`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Mode {
     /// Nothing is evaluated.
     Off,

@@ -16,7 +16,7 @@ use super::kind::{
 use super::{
     Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
 };
-use super::{group, listen, request_headers, response_headers, route, site};
+use super::{group, listen, request_headers, response_headers, route, site, waf};
 
 section! {
     /// The file itself. Paths in it are relative to the file they stand in; `${NAME}` in any string is
@@ -28,6 +28,7 @@ section! {
             &admin::SECTION,
             &trust::SECTION,
             &defaults::SECTION,
+            &waf::SECTION,
             &log::SECTION,
             &listen::SECTION,
             &group::SECTION,
@@ -123,10 +124,11 @@ fn format(text: &Text) -> Result<Format, Fault> {
     }
     let bad = |message: String| Fault::new(&code::LOG_FORMAT, message);
     if !value.contains('$') {
-        let guess = suggest::did_you_mean(value, ["combined", "json", "privacy"]);
+        let guess =
+            suggest::did_you_mean(value, ["combined", "json", "privacy", "waf", "waf_json"]);
         return Err(bad(format!("{} is neither a format nor a template with fields", text.shown()))
             .label(guess.unwrap_or_default())
-            .hint("formats are `combined`, `json` and `privacy`; a template looks like `$client_addr $status`"));
+            .hint("formats are `combined`, `json`, `privacy`, `waf` and `waf_json`; a template looks like `$client_addr $status`"));
     }
     Format::template(value).map_err(|error| {
         let (message, label) = complaint(&error);
@@ -198,11 +200,12 @@ section! {
     );
 
     /// What a line holds: `combined` (as Apache writes it), `json`, `privacy` (neither address nor
-    /// agent nor query), or a template with fields, such as `$client_addr $status $request_time`.
+    /// agent nor query), `waf` or `waf_json` (a line for each rule of the WAF that matched), or a
+    /// template with fields, such as `$client_addr $status $request_time`.
     /// `docs/logs.md` lists the fields.
     FORMAT: Setting<Parsed<Format>> = setting(
         "format",
-        template("`combined`, `json`, `privacy` or a template", format),
+        template("`combined`, `json`, `privacy`, `waf`, `waf_json` or a template", format),
         "\"combined\"",
     );
 

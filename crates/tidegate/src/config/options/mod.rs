@@ -6,6 +6,7 @@
 
 pub(crate) mod kind;
 
+mod firewall;
 mod general;
 mod groups;
 mod listeners;
@@ -22,6 +23,8 @@ pub(crate) use sites::{
     ANSWER_BYTES_MAX, Field, Https, answer, redirect, request_headers, response_headers, route,
     site,
 };
+
+pub(crate) use firewall::{ExcludedRules, Exclusion, inspect, waf};
 
 use super::node::{self, Node};
 use kind::Kind;
@@ -74,6 +77,8 @@ pub(crate) enum Reach {
     Site,
     /// Also in `[defaults]` (and in `[[site]]`, if it is a route's).
     Defaults,
+    /// Also in `[waf]`, for all sites.
+    Waf,
 }
 
 impl Section {

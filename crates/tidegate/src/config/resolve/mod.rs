@@ -12,6 +12,7 @@ mod process;
 mod route;
 pub(crate) mod site;
 mod tls;
+mod waf;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,8 +47,11 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
     let mut logs = log::Logs::resolve(&root, reading);
     let listeners = listen::resolve(&root, &defaults, outside, reading);
     let mut groups = group::Groups::resolve(&root, &defaults, reading);
+    let mut firewall = waf::Firewall::new(root.child(&options::waf::SECTION), reading);
+    let waf = firewall.settings(&process, reading);
     let mut shared = site::Shared {
         groups: &mut groups,
+        firewall: &mut firewall,
         logs: &mut logs,
         https_port: https_port(&listeners),
         hosts: HashMap::new(),
@@ -70,6 +74,7 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         trusted_proxies,
         logs: logs.into_settings(),
         admin,
+        waf,
     }
 }
 

@@ -16,6 +16,8 @@ use super::super::source::Span;
 use super::super::suggest;
 use super::super::value::show_size;
 use super::group::Groups;
+use super::site::Shared;
+use super::waf::Firewall;
 
 /// What a site does with requests, for its routes that do not say otherwise.
 pub(super) struct SiteAction {
@@ -160,13 +162,13 @@ fn answer(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<Action> {
 pub(super) fn resolve(
     scope: &Scope<'_>,
     site: &mut SiteAction,
-    groups: &mut Groups<'_>,
+    shared: &mut Shared<'_, '_>,
     reading: &mut Reading<'_>,
 ) -> Option<Route> {
     let path = path_rule(scope, reading);
     let methods = scope.find(&route::METHODS, reading);
     let written = !action_keys(scope).is_empty();
-    let action = if written { action(scope, groups, reading) } else { site.take() };
+    let action = if written { action(scope, shared.groups, reading) } else { site.take() };
     if !written && site.is_absent() {
         reading.report_missing(
             scope,
@@ -190,7 +192,7 @@ pub(super) fn resolve(
     }
     // A stand-in would conflict with routes that are right.
     let path = path?;
-    let route = policies(scope, path, methods.as_ref(), action, reading);
+    let route = policies(scope, path, methods.as_ref(), action, shared.firewall, reading);
     check_methods(scope, methods.as_ref(), &route, reading);
     check_effects(scope, &route, reading);
     Some(route)
@@ -200,13 +202,14 @@ pub(super) fn resolve(
 pub(super) fn rest(
     scope: &Scope<'_>,
     site: &mut SiteAction,
+    firewall: &mut Firewall<'_>,
     reading: &mut Reading<'_>,
 ) -> Option<Route> {
     if site.is_absent() {
         return None;
     }
     let action = site.take();
-    Some(policies(scope, PathRule::Prefix("/".into()), None, action, reading))
+    Some(policies(scope, PathRule::Prefix("/".into()), None, action, firewall, reading))
 }
 
 fn path_rule(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<PathRule> {
@@ -242,6 +245,7 @@ fn policies(
     path: PathRule,
     methods: Option<&Located<Vec<Located<MethodName>>>>,
     action: Option<Action>,
+    firewall: &mut Firewall<'_>,
     reading: &mut Reading<'_>,
 ) -> Route {
     let methods: Vec<MethodName> = methods
@@ -281,6 +285,7 @@ fn policies(
         },
         upgrades: upgrades.into_iter().map(|protocol| protocol.value).collect(),
         trace: scope.read(&route::TRACE, reading).value,
+        inspect: firewall.inspect(&scope.levels(), reading),
         path,
     }
 }

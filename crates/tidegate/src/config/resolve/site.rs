@@ -12,6 +12,7 @@ use super::super::suggest;
 use super::group::Groups;
 use super::log::Logs;
 use super::route;
+use super::waf::Firewall;
 
 /// A site and what later checks want to know of it.
 pub(super) struct Found {
@@ -29,6 +30,7 @@ pub(super) struct Found {
 /// What all sites share while they are resolved.
 pub(super) struct Shared<'a, 'n> {
     pub(super) groups: &'a mut Groups<'n>,
+    pub(super) firewall: &'a mut Firewall<'n>,
     pub(super) logs: &'a mut Logs,
     /// The port of the first TLS listener.
     pub(super) https_port: u16,
@@ -113,7 +115,7 @@ fn one(
     }
     let hsts = scope.find(&site::HSTS, reading);
     let logs = logs(scope, shared.logs, reading);
-    let (routes, route_spans) = routes(index, scope, shared.groups, reading);
+    let (routes, route_spans) = routes(index, scope, shared, reading);
     let site = Site {
         name: name.unwrap_or_else(|| format!("site {}", index + 1)),
         hosts,
@@ -238,17 +240,17 @@ fn logs(scope: &Scope<'_>, logs: &mut Logs, reading: &mut Reading<'_>) -> Vec<us
 fn routes(
     site_index: usize,
     scope: &Scope<'_>,
-    groups: &mut Groups<'_>,
+    shared: &mut Shared<'_, '_>,
     reading: &mut Reading<'_>,
 ) -> (Vec<Route>, Vec<Span>) {
-    let mut own = route::SiteAction::of(scope, groups, reading);
+    let mut own = route::SiteAction::of(scope, shared.groups, reading);
     let mut routes = Vec::new();
     let mut spans = Vec::new();
     let scopes = scope.children(&route_options::SECTION);
     for route_scope in scopes.iter().filter(|scope| scope.is_table()) {
         let owner = Owner::Route(site_index, routes.len());
         let route_scope = route_scope.of(owner).under(scope);
-        if let Some(route) = route::resolve(&route_scope, &mut own, groups, reading) {
+        if let Some(route) = route::resolve(&route_scope, &mut own, shared, reading) {
             routes.push(route);
             spans.push(route_scope.place());
         }
@@ -258,7 +260,7 @@ fn routes(
     if !routes.iter().any(covers_all) {
         let owner = Owner::Route(site_index, routes.len());
         let rest = Scope::new(&route_options::SECTION, owner, None, None).under(scope);
-        if let Some(route) = route::rest(&rest, &mut own, reading) {
+        if let Some(route) = route::rest(&rest, &mut own, shared.firewall, reading) {
             routes.push(route);
             spans.push(scope.place());
         } else if scopes.is_empty() && own.is_absent() {
