@@ -1,4 +1,8 @@
 //! Context on disk: it starts from where it was, survives being killed, and never trusts its file.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "numbers are drawn below the bounds of what they become"
+)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -159,8 +163,8 @@ fn a_damaged_file_is_named_and_only_set_aside_if_that_is_allowed() {
         assert_eq!(fs::read(data(&directory)).expect("a file"), bytes, "the file is left alone");
     };
     check(b"something else entirely", "the file ends within it");
-    check(&[b'x'; 20_000], "it does not have LMDB's mark");
-    check(&[0; 20_000], "does not say that it is a meta page");
+    check(&vec![b'x'; 20_000], "it does not have LMDB's mark");
+    check(&vec![0; 20_000], "does not say that it is a meta page");
     check(&whole[..whole.len() / 2], "the file ends before it");
     check(&whole[..6_000], "the file ends before it");
     let mut newer = whole.clone();
@@ -271,7 +275,7 @@ fn child_step(context: &Context, n: u64) {
     let key = ((n + 25) % 50).to_string();
     context.remove(Record::new(Collection::Ip, key.as_bytes()), b"other", now_ms);
     context.set(record, b"other", b"x", now_ms).expect("room");
-    if n % 100 == 0 {
+    if n.is_multiple_of(100) {
         let list = Record::new(Collection::Resource, b"list");
         let version = n.to_string();
         let names: Vec<String> = (0..40).map(|name| format!("{name}")).collect();

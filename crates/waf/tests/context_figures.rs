@@ -3,7 +3,14 @@
 //!     cargo test --release -p tidegate-waf --test context_figures -- --ignored --nocapture --test-threads 1 NAME
 //!
 //! They print; only what must hold on any machine is asserted.
-#![expect(clippy::disallowed_methods, reason = "these measure")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_lossless,
+    reason = "these measure, and figures need no more digits than they have"
+)]
 
 use std::fs;
 use std::hint::black_box;

@@ -1,4 +1,5 @@
 //! Many threads at one store: no increment is lost, loads are seen whole, limits hold.
+#![expect(clippy::cast_possible_truncation, reason = "small numbers of threads and rounds")]
 
 use std::ops::ControlFlow;
 use std::sync::Barrier;

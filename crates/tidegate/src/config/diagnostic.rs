@@ -319,7 +319,7 @@ mod tests {
     fn codes_are_ordered_unique_and_true_to_their_severity() {
         for pair in code::ALL.windows(2) {
             let key = |code: &Code| (code.severity, code.number);
-            assert!(key(&pair[0]) < key(&pair[1]), "{} {}", pair[0].number, pair[1].number);
+            assert!(key(pair[0]) < key(pair[1]), "{} {}", pair[0].number, pair[1].number);
         }
         let mut names: Vec<_> = code::ALL.iter().map(|code| code.name).collect();
         names.sort_unstable();

@@ -32,11 +32,13 @@ pub(crate) struct Answer {
     pub(crate) refused: bool,
 }
 
+type Field = (Vec<u8>, Vec<u8>);
+
 struct Request {
     method: Vec<u8>,
     target: Vec<u8>,
     protocol: Vec<u8>,
-    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    fields: Vec<Field>,
     body: Vec<u8>,
 }
 
@@ -181,10 +183,11 @@ fn run(inspection: &mut Inspection, phase: Phase, inspector: &mut Inspector) -> 
 
 /// What the backend of the suite answers: `/reflect` gives back what the request's JSON body asks
 /// for, everything else nothing.
-fn reflect(request: &Request) -> (u16, Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>) {
-    let spec: serde_json::Value = match request.target.starts_with(b"/reflect") {
-        true => serde_json::from_slice(&request.body).unwrap_or_default(),
-        false => serde_json::Value::Null,
+fn reflect(request: &Request) -> (u16, Vec<Field>, Vec<u8>) {
+    let spec: serde_json::Value = if request.target.starts_with(b"/reflect") {
+        serde_json::from_slice(&request.body).unwrap_or_default()
+    } else {
+        serde_json::Value::Null
     };
     let status = spec.get("status").and_then(serde_json::Value::as_u64).unwrap_or(200);
     let mut fields = Vec::new();
