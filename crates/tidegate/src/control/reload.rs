@@ -124,6 +124,21 @@ impl Gate {
             ));
             settings.process.workers = workers;
         }
+        let queue_max = running.plan.waf.pool_queue_max;
+        if settings.waf.pool_queue_max != queue_max {
+            postponed.push(format!(
+                "`pool_queue` stays at {queue_max}: `tidegate upgrade` or a restart makes it {}",
+                settings.waf.pool_queue_max
+            ));
+            settings.waf.pool_queue_max = queue_max;
+        }
+        if settings.waf.pool_threads < running.plan.waf.pool_threads {
+            postponed.push(format!(
+                "`pool_threads` stays at {}: `tidegate upgrade` or a restart makes it {}",
+                running.plan.waf.pool_threads, settings.waf.pool_threads
+            ));
+            settings.waf.pool_threads = running.plan.waf.pool_threads;
+        }
         if settings.admin.address != running.admin.address {
             let shown = |address: &Option<_>| {
                 address.as_ref().map_or("off".into(), |address| Shown(address).to_string())

@@ -13,6 +13,7 @@ mod origin;
 mod reload;
 mod serve;
 mod upgrade;
+mod waf;
 
 use std::time::{Duration, Instant};
 

@@ -116,6 +116,9 @@ impl Inspection {
                 processor = processor.or(Some(processor_of(value)));
                 self.content_type.clear();
                 self.content_type.extend_from_slice(value);
+            } else if name.eq_ignore_ascii_case(b"content-encoding") {
+                self.content_encoding.extend_from_slice(value);
+                self.content_encoding.push(b',');
             } else if name.eq_ignore_ascii_case(b"authorization") {
                 let scheme = value.split(|&byte| byte == b' ').next().unwrap_or_default();
                 state.set(Variable::AuthType, scheme);
@@ -165,6 +168,7 @@ impl Inspection {
 
     /// Takes a response's head; phase 3 can run then.
     pub fn response_head<'a>(&mut self, head: ResponseHead<'a>, fields: impl Fields<'a>) {
+        let mut codings = Vec::new();
         let state = &mut *self.state;
         state.set_number(Variable::ResponseStatus, u64::from(head.status));
         state.set(Variable::ResponseProtocol, head.protocol);
@@ -179,8 +183,14 @@ impl Inspection {
                 state.set(Variable::ResponseContentType, media_type.trim_ascii());
             } else if name.eq_ignore_ascii_case(b"content-length") {
                 state.set(Variable::ResponseContentLength, value);
+            } else if name.eq_ignore_ascii_case(b"content-encoding") {
+                codings.extend_from_slice(value);
+                codings.push(b',');
             }
         }
+        let limits = &self.program.settings.body.limits;
+        self.response_body.decode(&codings, limits);
+        let state = &mut *self.state;
         state.set_number(Variable::OutboundDataError, 0);
     }
 }

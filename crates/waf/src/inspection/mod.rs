@@ -57,9 +57,11 @@ pub struct Inspection {
     allowed: Option<Allowance>,
     paused: Option<(Phase, usize)>,
     content_type: Vec<u8>,
+    /// The codings of the request's body, fields of several joined by commas.
+    content_encoding: Vec<u8>,
     arguments_bytes: u64,
     request_body: Option<request_body::RequestBody>,
-    response_body: Vec<u8>,
+    response_body: response_body::ResponseBody,
     response_extent: Extent,
 }
 
@@ -111,9 +113,10 @@ impl Inspection {
             allowed: None,
             paused: None,
             content_type: Vec::new(),
+            content_encoding: Vec::new(),
             arguments_bytes: 0,
             request_body: None,
-            response_body: Vec::new(),
+            response_body: response_body::ResponseBody::default(),
             response_extent: Extent::Fits,
         }
     }

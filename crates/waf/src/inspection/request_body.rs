@@ -1,9 +1,14 @@
 //! A request's body, put into variables as its processor finds them.
+//!
+//! Content codings are taken off first: the server behind will do so, and rules are to see what it
+//! sees. A coding that cannot be taken off makes the body one that cannot be read, as any other fault
+//! does.
 
 use super::Inspection;
 use super::contents::Contents;
 use super::state::State;
 use super::values::Values;
+use crate::body::decode::{self, Decoder};
 use crate::body::multipart::Flags;
 use crate::body::urlencoded::Escapes;
 use crate::body::{End, Fault, File, Flow, Kind, Processor, Sink};
@@ -18,7 +23,11 @@ pub(super) struct RequestBody {
     found: Found,
     /// The body as it came, where `REQUEST_BODY` shows it.
     raw: Option<Vec<u8>>,
+    /// Bytes after decoding.
     bytes: u64,
+    decoder: Option<Decoder>,
+    /// Why the codings could not be taken off.
+    coding_fault: Option<decode::Fault>,
 }
 
 /// What the processor found that has no variable of its own yet.
@@ -37,6 +46,21 @@ impl Inspection {
         if self.request_body.is_none() {
             self.begin_body();
         }
+        let Some(body) = &mut self.request_body else { return Flow::Stop };
+        if body.coding_fault.is_some() {
+            return Flow::Stop;
+        }
+        let Some(mut decoder) = body.decoder.take() else { return self.decoded_body(bytes) };
+        let fed = decoder.feed(bytes, &mut |run| self.decoded_body(run));
+        let Some(body) = &mut self.request_body else { return Flow::Stop };
+        body.decoder = Some(decoder);
+        fed.unwrap_or_else(|fault| {
+            body.coding_fault = Some(fault);
+            Flow::Stop
+        })
+    }
+
+    fn decoded_body(&mut self, bytes: &[u8]) -> Flow {
         let program = std::sync::Arc::clone(&self.program);
         let (state, Some(body)) = (&mut *self.state, &mut self.request_body) else {
             return Flow::Stop;
@@ -73,7 +97,14 @@ impl Inspection {
         // As ModSecurity 2: other processors keep their findings, not the bytes.
         let shows_raw = kind.is_none_or(|kind| kind == Kind::Urlencoded)
             || state.force_request_body == Switch::On;
+        let limits = &self.program.settings.body.limits;
+        let (decoder, coding_fault) = match Decoder::new(&self.content_encoding, limits) {
+            Ok(decoder) => (decoder, None),
+            Err(fault) => (None, Some(fault)),
+        };
         self.request_body = Some(RequestBody {
+            decoder,
+            coding_fault,
             processor: kind
                 .map(|kind| Processor::new(kind, &self.content_type, &self.program.settings.body)),
             raw: shows_raw.then(Vec::new),
@@ -89,6 +120,9 @@ impl Inspection {
         }
         let state = &mut *self.state;
         let Some(mut body) = self.request_body.take() else { return };
+        if let (Some(decoder), End::Complete, None) = (&body.decoder, end, body.coding_fault) {
+            body.coding_fault = decoder.finish().err();
+        }
         let mut fault: Option<Fault> = None;
         if let Some(processor) = &mut body.processor
             && body.bytes > 0
@@ -121,7 +155,8 @@ impl Inspection {
             Variable::ArgsCombinedSize,
             self.arguments_bytes + body.found.arguments_bytes,
         );
-        let message = fault.map(|fault| fault.to_string());
+        let coding = body.coding_fault.map(|fault| fault.to_string());
+        let message = coding.or(fault.map(|fault| fault.to_string()));
         let code = u64::from(message.is_some());
         let processor = state.body_processor.map_or("", |processor| processor.name());
         let full = message.as_ref().map(|text| format!("{processor} parsing error: {text}"));

@@ -48,6 +48,10 @@ pub(super) async fn take(
         limit,
         deadline: Deadline::new(&settings.timeouts, exchange.record.stamps.head_in),
         body_max: settings.body_bytes_max,
+        run_bytes_max: match exchange.request.headers.has(Known::ContentEncoding) {
+            true => CODED_RUN_BYTES,
+            false => usize::MAX,
+        },
     };
     let end = reading.run(around, downstream, exchange).await;
     exchange.held = Some(reading.held);
@@ -83,12 +87,20 @@ struct Reading {
     deadline: Deadline,
     /// How many bytes the route takes.
     body_max: Option<u64>,
+    /// How many bytes are fed at once.
+    run_bytes_max: usize,
 }
+
+/// Bytes of a body with a content coding that are decoded at once. They may come to two hundred times
+/// as many.
+const CODED_RUN_BYTES: usize = 4096;
 
 /// Why reading stands still.
 enum Event {
     /// Enough has come together to go to a file.
     Spool,
+    /// What was taken may have been a lot once decoded; others have their turn.
+    Yield,
     End(End),
 }
 
@@ -124,6 +136,7 @@ impl Reading {
             });
             match event.await? {
                 Event::Spool => self.spool().await?,
+                Event::Yield => tokio::task::yield_now().await,
                 Event::End(end) => {
                     if self.held.is_spooled() {
                         self.spool().await?;
@@ -145,10 +158,11 @@ impl Reading {
     ) -> Result<Option<Event>, Stopped> {
         let data = downstream.data();
         let room = self.limit.0.saturating_sub(self.held.len());
-        let n = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        if n < data.len() && self.limit.1 == LimitAction::Reject {
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        if data.len() > room && self.limit.1 == LimitAction::Reject {
             return Err(Refusal::InspectionLimit.into());
         }
+        let n = data.len().min(room).min(self.run_bytes_max);
         let data = &data[..n];
         if let Some(inspecting) = exchange.inspecting.as_deref_mut() {
             inspecting.weight += n as u64;
@@ -160,13 +174,17 @@ impl Reading {
             }
         }
         self.held.push(data);
-        let whole = n == downstream.data().len();
+        let over = downstream.data().len() > room;
         downstream.consume(n);
         exchange.record.bytes.body_in += n as u64;
-        Ok(match whole {
-            false => Some(Event::End(End::Truncated)),
-            true if self.held.is_due() => Some(Event::Spool),
-            true => None,
+        Ok(if over && n == room {
+            Some(Event::End(End::Truncated))
+        } else if self.held.is_due() {
+            Some(Event::Spool)
+        } else if n == self.run_bytes_max {
+            Some(Event::Yield)
+        } else {
+            None
         })
     }
 

@@ -6,7 +6,6 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use tidegate_http::field::Known;
 use tidegate_http::framing::Body;
 use tidegate_waf::inspection::{Extent, Inspection, Mode, ResponseHead};
 use tidegate_waf::seclang::setting::Switch;
@@ -64,13 +63,12 @@ pub(in crate::request) async fn inspect(
     Ok(taken)
 }
 
-/// Whether the body is to be held back. One with a content coding says nothing to rules.
+/// Whether the body is to be held back.
 fn wants_body(fetched: &Fetched<'_>, exchange: &Exchange) -> bool {
     let Some(inspecting) = exchange.inspecting.as_deref() else { return false };
     let Some(inspection) = &inspecting.inspection else { return false };
     fetched.body != Body::None
         && inspecting.mode != Mode::Off
-        && !exchange.response.headers.has(Known::ContentEncoding)
         && inspection.wants_response_body() == Switch::On
 }
 

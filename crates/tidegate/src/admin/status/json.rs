@@ -86,6 +86,23 @@ pub(super) fn json(survey: &Survey) -> Value {
             "connections_open": worker.now.connections_open,
             "busy_seconds_last_minute": seconds(worker.busy),
         })).collect::<Vec<_>>(),
+        "waf": survey.waf.as_ref().map(|waf| json!({
+            "inspections": waf.verdicts.iter().map(|(mode, verdict, requests)| json!({
+                "mode": mode.as_str(),
+                "verdict": verdict.as_str(),
+                "requests": requests,
+            })).collect::<Vec<_>>(),
+            "rules": waf.rules.iter().map(|(rule, matches)| json!({
+                "rule": rule,
+                "matches": matches,
+            })).collect::<Vec<_>>(),
+            "pool": {
+                "queued": waf.pool_queued,
+                "running": waf.pool_running,
+                "done": waf.pool_done,
+                "full": waf.pool_full,
+            },
+        })),
         "logs": survey.logs.iter().map(|(name, log)| {
             (name.to_string(), json!({
                 "written": log.written,

@@ -8,7 +8,7 @@ use tidegate_telemetry::clock::{self, Stamp};
 use tidegate_telemetry::metrics::{
     self, Closed, HistogramTotals, LogTotals, Sample, Snapshot, TICKS_PER_SECOND, WorkerTotals,
 };
-use tidegate_telemetry::record::{Outcome, Phase, Side};
+use tidegate_telemetry::record::{Outcome, Phase, Side, WafMode, WafVerdict};
 
 use super::troubles::{self, Trouble};
 use crate::control::history::Taken;
@@ -49,6 +49,8 @@ pub(super) struct Survey {
     /// Since the start; outcome, whose doing, how many.
     pub(super) outcomes: Vec<(&'static str, Side, u64)>,
     pub(super) errors: Vec<(String, u64)>,
+    /// `None` if no route is inspected.
+    pub(super) waf: Option<WafView>,
     pub(super) logs: Vec<(Box<str>, LogTotals)>,
     pub(super) certificates: Vec<CertificateView>,
 }
@@ -99,6 +101,23 @@ pub(super) struct WorkerView {
     pub(super) busy: Duration,
     pub(super) within: Duration,
 }
+
+/// What the WAF has done since the start.
+#[derive(Clone, Debug)]
+pub(super) struct WafView {
+    /// By mode and verdict, how many requests.
+    pub(super) verdicts: Vec<(WafMode, WafVerdict, u64)>,
+    /// Rules by their ids and how often they matched, the most frequent first.
+    pub(super) rules: Vec<(u64, u64)>,
+    pub(super) pool_queued: u64,
+    pub(super) pool_running: u64,
+    pub(super) pool_done: u64,
+    /// How often the pool had no room.
+    pub(super) pool_full: u64,
+}
+
+/// Rules that a status lists.
+const RULES_SHOWN_MAX: usize = 20;
 
 /// A certificate that is shown to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +174,7 @@ impl Survey {
             statuses: statuses(&snapshot),
             outcomes: outcomes(&snapshot),
             errors: errors(&snapshot),
+            waf: plan.rule_counts.is_some().then(|| WafView::of(&snapshot)),
             logs: snapshot.control.logs,
             certificates: certificates(&plan),
         };
@@ -250,6 +270,14 @@ fn limits(gate: &Gate, plan: &Plan, snapshot: &Snapshot) -> Vec<Limit> {
             }
         }
     }
+    if plan.rule_counts.is_some() {
+        limits.push(Limit {
+            what: "inspections that wait for the pool".into(),
+            used: snapshot.control.pool_queued,
+            max: plan.waf.pool_queue_max as u64,
+            then: "`busy` says what becomes of further ones",
+        });
+    }
     let bounds = gate.bounds;
     let labels = gate.metrics.labels();
     let label_limit = |what: &str, used: usize, max: usize| Limit {
@@ -288,6 +316,31 @@ fn workers(from: &Taken, to: &Taken) -> Vec<WorkerView> {
         }
     };
     workers.map(view).collect()
+}
+
+impl WafView {
+    fn of(snapshot: &Snapshot) -> WafView {
+        let mut verdicts = Vec::new();
+        for (mode, counts) in WafMode::ALL.iter().zip(&snapshot.basics.inspections) {
+            for (verdict, count) in WafVerdict::ALL.iter().zip(counts) {
+                if *count > 0 {
+                    verdicts.push((*mode, *verdict, *count));
+                }
+            }
+        }
+        verdicts.sort_by_key(|(.., count)| std::cmp::Reverse(*count));
+        let mut rules = snapshot.rules.clone();
+        rules.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        rules.truncate(RULES_SHOWN_MAX);
+        WafView {
+            verdicts,
+            rules,
+            pool_queued: snapshot.control.pool_queued,
+            pool_running: snapshot.control.pool_running,
+            pool_done: snapshot.control.pool_done,
+            pool_full: snapshot.basics.waf_busy.iter().sum(),
+        }
+    }
 }
 
 fn statuses(snapshot: &Snapshot) -> Vec<(u16, u64)> {

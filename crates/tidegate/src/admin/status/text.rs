@@ -14,6 +14,7 @@ use crate::control::Phase;
 const LIMITS_SHOWN_MAX: usize = 6;
 const LIMITS_SHOWN_FROM_PERCENT: u64 = 10;
 const ERRORS_SHOWN_MAX: usize = 8;
+const RULES_SHOWN_MAX: usize = 8;
 
 pub(super) fn text(survey: &Survey) -> String {
     let mut out = String::new();
@@ -23,6 +24,7 @@ pub(super) fn text(survey: &Survey) -> String {
     traffic(survey, &mut out);
     phases(survey, &mut out);
     failures(survey, &mut out);
+    waf(survey, &mut out);
     workers(survey, &mut out);
     out
 }
@@ -162,6 +164,28 @@ fn failures(survey: &Survey, out: &mut String) {
     let mut table = Table::new(1, ["reason, since start", "times"]);
     for (reason, times) in survey.errors.iter().take(ERRORS_SHOWN_MAX) {
         table.row(vec![reason.clone(), count(*times)]);
+    }
+    if !table.is_empty() {
+        table.write(out);
+    }
+}
+
+fn waf(survey: &Survey, out: &mut String) {
+    let Some(waf) = &survey.waf else { return };
+    let mut table = Table::new(1, ["WAF, since start", "requests"]);
+    for (mode, verdict, requests) in &waf.verdicts {
+        let name = format!("{} ({})", verdict.as_str().replace('_', " "), mode.as_str());
+        table.row(vec![name, count(*requests)]);
+    }
+    if waf.pool_full > 0 {
+        table.row(vec!["found the pool full".into(), count(waf.pool_full)]);
+    }
+    if !table.is_empty() {
+        table.write(out);
+    }
+    let mut table = Table::new(1, ["WAF, since start", "matches"]);
+    for (rule, matches) in waf.rules.iter().take(RULES_SHOWN_MAX) {
+        table.row(vec![format!("rule {rule}"), count(*matches)]);
     }
     if !table.is_empty() {
         table.write(out);
