@@ -53,7 +53,8 @@ const BROWSER: &[(&str, &str)] = &[
 
 const WORDS: &[&str] = &[
     "harbour", "morning", "the", "gate", "opens", "and", "every", "boat", "waits", "for", "its",
-    "turn", "bridge", "of", "tide", "candle", "garden", "lamp", "river", "letter", "winter", "stone",
+    "turn", "bridge", "of", "tide", "candle", "garden", "lamp", "river", "letter", "winter",
+    "stone",
 ];
 
 fn prose(seed: usize, words: usize) -> String {

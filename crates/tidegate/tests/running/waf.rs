@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ struct Seen {
 #[derive(Clone)]
 struct Server {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<RwLock<Vec<Seen>>>,
 }
 
 impl Server {
@@ -49,21 +49,21 @@ impl Server {
     }
 
     fn last(&self) -> Seen {
-        self.seen.lock().unwrap().last().cloned().unwrap_or_default()
+        self.seen.read().unwrap().last().cloned().unwrap_or_default()
     }
 
     fn count(&self) -> usize {
-        self.seen.lock().unwrap().len()
+        self.seen.read().unwrap().len()
     }
 }
 
-fn serve(stream: &TcpStream, seen: &Mutex<Vec<Seen>>) -> Option<()> {
+fn serve(stream: &TcpStream, seen: &RwLock<Vec<Seen>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     loop {
         let request = receive(&mut reader)?;
         let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
         let interim = request.head.contains("expect");
-        seen.lock().unwrap().push(request);
+        seen.write().unwrap().push(request);
         assert!(!interim, "the gate has answered this");
         let (fields, body) = match path.as_str() {
             "/leak/head" => ("X-Leak: head\r\n", "ordinary".to_owned()),
@@ -342,7 +342,7 @@ fn bodies_are_looked_at_within_limits_and_without_their_codings() {
         let answer = String::from_utf8(answer).unwrap();
         (status(&answer).to_owned(), server.last().body == body)
     };
-    let long = [b"do=deny&rest=".as_slice(), &[b'x'; 20_000]].concat();
+    let long = [b"do=deny&rest=".as_slice(), &b"x".repeat(20_000)].concat();
     assert_eq!(post("a", "", b"do=deny").0, "418");
     assert_eq!(post("a", "", b"do=it"), ("200".to_owned(), true));
     assert_eq!(post("a", "", &long).0, "413");

@@ -43,15 +43,13 @@ pub(super) async fn take(
     invite(downstream, exchange).await?;
     let settings = &routed.route.settings;
     let memory = around.plan.waf.body_memory_bytes_max;
+    let is_coded = exchange.request.headers.has(Known::ContentEncoding);
     let mut reading = Reading {
         held: Held::new(memory),
         limit,
         deadline: Deadline::new(&settings.timeouts, exchange.record.stamps.head_in),
         body_max: settings.body_bytes_max,
-        run_bytes_max: match exchange.request.headers.has(Known::ContentEncoding) {
-            true => CODED_RUN_BYTES,
-            false => usize::MAX,
-        },
+        run_bytes_max: if is_coded { CODED_RUN_BYTES } else { usize::MAX },
     };
     let end = reading.run(around, downstream, exchange).await;
     exchange.held = Some(reading.held);
