@@ -8,6 +8,7 @@ use super::evaluate::{Answer, Evaluation, Run};
 use super::values::TxValue;
 use crate::libinjection;
 use crate::operator::dns_list::BlockList;
+use crate::operator::geo::Database;
 use crate::operator::identity::Identity;
 use crate::operator::inspect_file::{self, Opinion};
 use crate::operator::{encoding, number};
@@ -79,6 +80,7 @@ impl Run<'_> {
             Test::ByteRange(range) => {
                 range.find(self.state.contents.bytes(content)).is_some().into()
             }
+            Test::Geo(database) => self.locate(database, content),
             Test::BlockList(list) => self.is_listed(list, content),
             Test::InspectFile(inspector) => self.is_rejected(inspector, content),
             Test::UrlEncoding => {
@@ -97,6 +99,19 @@ impl Run<'_> {
         let found =
             pattern.is_match(&mut self.worker.caches, id, self.state.contents.bytes(content));
         self.judge(found)
+    }
+
+    /// Whether the database knows where an address is; what it knows becomes `GEO`.
+    fn locate(&mut self, database: &Database, content: ContentId) -> Answer {
+        let text = std::str::from_utf8(self.state.contents.bytes(content)).unwrap_or_default();
+        let place = text.parse().ok().and_then(|address| database.look_up(address));
+        let Some(place) = place else { return Answer::No };
+        self.state.geo.clear();
+        for (name, value) in place.fields() {
+            let value = self.state.contents.intern(value.as_bytes());
+            self.state.geo.push((name, value));
+        }
+        Answer::Yes
     }
 
     fn is_listed(&self, list: &BlockList, content: ContentId) -> Answer {

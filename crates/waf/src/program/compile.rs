@@ -18,6 +18,7 @@ use super::{
     TxSlots,
 };
 use crate::inspection::{Half, Mode};
+use crate::operator::geo::Database;
 use crate::operator::phrases::Phrases;
 use crate::pattern::{Caches, Match, Options, Pattern, PatternId, Prefilter, Requirement};
 use crate::seclang::{
@@ -146,6 +147,8 @@ struct Compiler<'a> {
     patterns_next: u32,
     /// `SecPcreMatchLimit`, as far as it has been read.
     pattern_steps_max: u32,
+    /// The database of `SecGeoLookupDb`.
+    geo: Option<Arc<Database>>,
     requirements: [Vec<(PatternId, Requirement)>; 2],
     tx_slots: TxSlots,
     used: [bool; Variable::COUNT],
@@ -178,6 +181,7 @@ impl<'a> Compiler<'a> {
             phrases: HashMap::new(),
             patterns_next: 0,
             pattern_steps_max: Options::default().steps_max,
+            geo: None,
             requirements: [Vec::new(), Vec::new()],
             tx_slots: TxSlots::new(),
             used: [false; Variable::COUNT],

@@ -6,6 +6,7 @@ use super::Text;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
 use crate::operator::dns_list::BlockList;
+use crate::operator::geo::Database;
 use crate::operator::identity::Identity;
 use crate::operator::inspect_file;
 use crate::operator::number::Comparison;
@@ -42,6 +43,7 @@ pub(crate) enum Test {
     Addresses(Addresses),
     ByteRange(ByteRange),
     UrlEncoding,
+    Geo(Arc<Database>),
     BlockList(BlockList),
     InspectFile(inspect_file::Inspector),
     Utf8Encoding,

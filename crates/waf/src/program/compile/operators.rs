@@ -8,6 +8,7 @@ use crate::operator::Fault as OperatorFault;
 use crate::operator::address::Addresses;
 use crate::operator::byte_range::ByteRange;
 use crate::operator::dns_list::BlockList;
+use crate::operator::geo::Database;
 use crate::operator::identity::Identity;
 use crate::operator::inspect_file;
 use crate::operator::number::{self, Comparison};
@@ -95,8 +96,12 @@ impl Compiler<'_> {
                 self.parsed(at, parsed, Test::InspectFile)
             }
             O::GeoLookup => {
-                let message = format!("`@{}` is not evaluated yet", call.name.name());
-                self.refuse(at, Code::Unsupported, message, None);
+                if let Some(database) = &self.geo {
+                    return Test::Geo(Arc::clone(database));
+                }
+                let message = "there is no database to look the address up in".to_owned();
+                let hint = "name one with `SecGeoLookupDb` before this rule".to_owned();
+                self.refuse(at, Code::Value, message, Some(hint));
                 Test::Never
             }
         }
@@ -194,6 +199,17 @@ impl Compiler<'_> {
         match self.pattern(at, source.unwrap_or_default(), half) {
             Some((id, pattern)) => Test::Identity(kind, id, pattern),
             None => Test::Never,
+        }
+    }
+
+    /// Reads `SecGeoLookupDb`'s file.
+    pub(super) fn geo_database(&mut self, at: &Location, path: &str) {
+        let Some(content) = self.data_file(at, Some(path.as_bytes())) else { return };
+        match Database::read(content) {
+            Ok(database) => self.geo = Some(Arc::new(database)),
+            Err(fault) => {
+                self.refuse(at, Code::Value, fault.message, fault.hint.map(Into::into));
+            }
         }
     }
 

@@ -75,13 +75,13 @@ impl Compiler<'_> {
             Setting::UploadFileLimit(count) => settings.body.limits.files_max = small(*count),
             Setting::UploadKeepFiles(keep) => settings.upload_keep_files = *keep,
             Setting::WebAppId(id) => settings.web_app_id = id.clone(),
+            Setting::GeoLookupDb(path) => self.geo_database(at, path),
             Setting::HttpBlKey(key) => settings.http_bl_key = Some(key.clone()),
             // What the gate's own configuration decides, or does better by itself.
             Setting::AuditLogDirMode(_)
             | Setting::AuditLogFileMode(_)
             | Setting::CookieFormat(_)
             | Setting::DataDir(_)
-            | Setting::GeoLookupDb(_)
             | Setting::ServerSignature(_)
             | Setting::UnicodeMapFile { .. }
             | Setting::UploadFileMode(_) => {
