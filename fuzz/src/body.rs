@@ -19,6 +19,11 @@ pub const SMALL: Limits = Limits {
     part_headers_max: 3,
     part_header_bytes_max: 96,
     files_max: 2,
+    codings_max: 2,
+    decoded_bytes_max: 4096,
+    decoded_ratio_max: 10,
+    decoded_free_bytes: 64,
+    gzip_members_max: 2,
 };
 
 /// What a processor told, in order; runs are joined.
