@@ -130,12 +130,22 @@ fn own(directory: &Path) -> Result<fs::File, Fault> {
     let path = directory.join("owner");
     let refused = |cause| Fault::Refused { path: path.clone(), cause };
     let owner = fs::File::create(&path).map_err(refused)?;
-    match owner.try_lock() {
-        Ok(()) => Ok(owner),
-        Err(fs::TryLockError::WouldBlock) => Err(Fault::Held { directory: directory.to_owned() }),
-        Err(fs::TryLockError::Error(cause)) => Err(refused(cause)),
+    // A process that is being forked off holds every lock of its parent until it becomes another
+    // program (flock(2): locks belong to open file descriptions), so a lock just given back may seem
+    // held for a moment.
+    for _ in 0..OWN_TRIES {
+        match owner.try_lock() {
+            Ok(()) => return Ok(owner),
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(OWN_PAUSE),
+            Err(fs::TryLockError::Error(cause)) => return Err(refused(cause)),
+        }
     }
+    Err(Fault::Held { directory: directory.to_owned() })
 }
+
+/// How often the store's lock is tried, and the pause after each try: a second in all.
+const OWN_TRIES: u32 = 50;
+const OWN_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Reads the file into a new store.
 fn read(
