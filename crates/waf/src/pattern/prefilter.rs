@@ -83,7 +83,8 @@ struct Counted {
 #[derive(Debug, Default)]
 pub struct Scratch {
     prefilter: u64,
-    symbols: Vec<u8>,
+    /// Where grams end in a block, a bit for each byte.
+    found: Vec<u64>,
     profiles: Vec<Profile>,
     /// The rows that are eligible, then for each layer the rows whose clause is fulfilled.
     state: Vec<u64>,
@@ -155,18 +156,47 @@ impl Prefilter {
         if scratch.prefilter != self.number {
             scratch.prefilter = self.number;
             scratch.profiles = self.profiles.cache();
-            scratch.symbols.resize(BLOCK_BYTES, 0);
         }
-        let Scratch { symbols, profiles, state, .. } = scratch;
-        let signature = if content.len() <= BLOCK_BYTES {
-            alphabet::read(content, symbols)
-        } else {
-            let blocks = content.chunks(BLOCK_BYTES);
-            blocks.fold(0, |signature, block| signature | alphabet::read(block, symbols))
-        };
+        let Scratch { found, profiles, state, .. } = scratch;
+        let mut window = 0;
         state.clear();
-        state.extend_from_slice(self.profiles.of(signature, profiles));
+        if content.len() <= BLOCK_BYTES {
+            let signature = self.grams.read(content, true, &mut window, found);
+            state.extend_from_slice(self.profiles.of(signature, profiles));
+            self.narrow(content, state);
+            let (eligible, layers) = state.split_at_mut(self.words);
+            let mut progress = Progress { words: self.words, eligible, layers };
+            self.grams.look_at_all(content, 0, found, &mut progress);
+        } else {
+            // Too long to note all places before the signature is known: every row counts.
+            state.resize(self.words, u64::MAX);
+            state.resize(self.words * (1 + LAYERS), 0);
+            let (mut signature, mut start) = (0, 0);
+            for block in content.chunks(BLOCK_BYTES) {
+                let is_last = start + block.len() == content.len();
+                signature |= self.grams.read(block, is_last, &mut window, found);
+                let (eligible, layers) = state.split_at_mut(self.words);
+                let mut progress = Progress { words: self.words, eligible, layers };
+                self.grams.look_at_all(content, start, found, &mut progress);
+                start += block.len();
+            }
+            let decided = self.profiles.of(signature, profiles);
+            state[..self.words].copy_from_slice(&decided[..self.words]);
+            for (word, &more) in state.iter_mut().zip(decided).skip(self.words) {
+                *word |= more;
+            }
+            self.narrow(content, state);
+        }
         let (eligible, layers) = state.split_at_mut(self.words);
+        for (at, word) in eligible.iter_mut().enumerate() {
+            *word = layers.chunks_exact(self.words).fold(*word, |word, layer| word & layer[at]);
+        }
+        self.count(content, eligible);
+        self.write(eligible, out);
+    }
+
+    /// Leaves eligible what the content's length, first and last byte allow.
+    fn narrow(&self, content: &[u8], eligible: &mut [u64]) {
         let symbol =
             |byte: Option<&u8>| usize::from(byte.map_or(BEYOND, |&byte| alphabet::symbol(byte)));
         let words = |class: usize| class * self.words..(class + 1) * self.words;
@@ -177,15 +207,6 @@ impl Prefilter {
         for (eligible, ((length, first), last)) in eligible.iter_mut().zip(tables) {
             *eligible &= length & first & last;
         }
-        let mut progress = Progress { words: self.words, eligible, layers };
-        if progress.is_waiting() {
-            self.grams.scan(content, symbols, &mut progress);
-        }
-        for (at, word) in eligible.iter_mut().enumerate() {
-            *word = layers.chunks_exact(self.words).fold(*word, |word, layer| word & layer[at]);
-        }
-        self.count(content, eligible);
-        self.write(eligible, out);
     }
 
     /// Takes out the rows that need more bytes of a class than the content has.
@@ -230,13 +251,6 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// Whether an eligible row waits for a sequence.
-    fn is_waiting(&self) -> bool {
-        self.layers
-            .chunks_exact(self.words)
-            .any(|layer| self.eligible.iter().zip(layer).any(|(&rows, &layer)| rows & !layer != 0))
-    }
-
     #[inline]
     fn needs(&self, Target { word, bit, layer }: Target) -> bool {
         self.eligible[word] & !self.layers[layer * self.words + word] & bit != 0

@@ -75,18 +75,6 @@ impl Chances {
     }
 }
 
-/// Writes the symbols of a block to the front of `symbols`, which has room for them; returns which
-/// there are.
-#[inline]
-pub(super) fn read(block: &[u8], symbols: &mut [u8]) -> Signature {
-    let mut signature = 0;
-    for (symbol, &byte) in symbols.iter_mut().zip(block) {
-        *symbol = SYMBOL_OF[usize::from(byte)];
-        signature |= 1 << *symbol;
-    }
-    signature
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{
     super::{Place, Requirement, Sequence, requirement::frequency::Chance},
-    BLOCK_BYTES, LAYERS, Progress,
+    LAYERS, Progress,
     alphabet::{self, BEYOND, Chances, SYMBOLS, Signature},
 };
 
 /// Bits of a symbol.
 const SYMBOL_BITS: u32 = SYMBOLS.ilog2();
+const SYMBOL_MASK: u32 = (1 << SYMBOL_BITS) - 1;
 /// Bits of a gram's number.
 const NUMBER_BITS: u32 = 3 * SYMBOL_BITS;
 /// Grams of one length, in words of a bit set.
@@ -58,9 +59,18 @@ struct Table {
     known: Box<[u64; WORDS]>,
     /// How many are known before each word.
     before: Box<[u32; WORDS]>,
-    /// Each known one's first entry, and where the last one's end.
-    starts: Vec<u32>,
+    /// One for each known number, and one for where the last one's entries end.
+    buckets: Vec<Bucket>,
     entries: Vec<Entry>,
+}
+
+/// What a gram leads to.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// The symbols behind the gram in any of the sequences.
+    after: Signature,
+    /// The first of its entries.
+    entries: u32,
 }
 
 /// A sequence to which a gram leads.
@@ -106,74 +116,74 @@ impl Grams {
         builder.build()
     }
 
-    /// Looks through a content for what is still needed. `symbols` holds those of the content's last
-    /// block on entry.
-    pub(super) fn scan(&self, content: &[u8], symbols: &mut [u8], progress: &mut Progress<'_>) {
-        let mut window = 0;
-        let mut start = 0;
-        let several = content.len() > BLOCK_BYTES;
-        for block in content.chunks(BLOCK_BYTES) {
-            if several {
-                alphabet::read(block, symbols);
+    /// Reads a block of a content: returns its signature, and notes in `found` where grams end, a bit
+    /// for each byte, or just beyond the content if this is its last block. `window` holds the symbols
+    /// before the block.
+    #[inline]
+    pub(super) fn read(
+        &self,
+        block: &[u8],
+        is_last: bool,
+        window: &mut u32,
+        found: &mut Vec<u64>,
+    ) -> Signature {
+        found.clear();
+        let mut signature = 0;
+        let mut at_symbol = |symbol: u8| {
+            let mark = 1u64 << (symbol & 63);
+            let (pair, _) = triple(*window);
+            let (word, turn) = quad(*window);
+            let known = self.triples.known[pair] | self.quads.known[word].rotate_right(turn);
+            *window = *window << SYMBOL_BITS | u32::from(symbol);
+            (mark, u64::from(known & mark != 0))
+        };
+        for part in block.chunks(64) {
+            let mut ends = 0;
+            for (at, &byte) in part.iter().enumerate() {
+                let (mark, end) = at_symbol(alphabet::symbol(byte));
+                signature |= mark;
+                ends |= end << at;
             }
-            for part in symbols[..block.len()].chunks(64) {
-                let (mut triples, mut quads) = (0u64, 0u64);
-                for (at, &symbol) in part.iter().enumerate() {
-                    window = window << SYMBOL_BITS | u32::from(symbol);
-                    triples |= self.triples.bit(triple(window)) << at;
-                    quads |= self.quads.bit(quad(window)) << at;
-                }
-                self.look_at_all(content, start, (triples, quads), progress);
-                start += part.len();
+            found.push(ends);
+        }
+        if is_last {
+            // The last grams end beyond the content.
+            found.resize((block.len() + LEAD).div_ceil(64), 0);
+            for at in block.len()..block.len() + LEAD {
+                found[at / 64] |= at_symbol(BEYOND).1 << (at % 64);
             }
         }
-        // The last grams end beyond the content.
-        let (mut triples, mut quads) = (0u64, 0u64);
-        for at in 0..LEAD {
-            window = window << SYMBOL_BITS | u32::from(BEYOND);
-            triples |= self.triples.bit(triple(window)) << at;
-            quads |= self.quads.bit(quad(window)) << at;
-        }
-        self.look_at_all(content, start, (triples, quads), progress);
+        signature
     }
 
-    /// Looks at the places from `start` on whose bits are set: there grams end.
-    #[inline]
-    fn look_at_all(
+    /// Looks for what is still needed where grams were found, in a block that begins at `start`.
+    pub(super) fn look_at_all(
         &self,
         content: &[u8],
         start: usize,
-        (mut triples, mut quads): (u64, u64),
+        found: &[u64],
         progress: &mut Progress<'_>,
     ) {
-        while triples != 0 {
-            let end = start + triples.trailing_zeros() as usize;
-            self.look(
-                &self.triples,
-                triple(window(content, end)),
-                end + LEAD - 2,
-                content,
-                progress,
-            );
-            triples &= triples - 1;
-        }
-        while quads != 0 {
-            let end = start + quads.trailing_zeros() as usize;
-            self.look(&self.quads, quad(window(content, end)), end + LEAD - 3, content, progress);
-            quads &= quads - 1;
+        for (part, &ends) in found.iter().enumerate() {
+            let mut ends = ends;
+            while ends != 0 {
+                let end = start + part * 64 + ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+                let (window, last, after) = around(content, end);
+                for (table, position, length) in
+                    [(&self.triples, triple(window), 3), (&self.quads, quad(window), 4)]
+                {
+                    let entries = table.entries(position, last, after);
+                    self.look(entries, end + LEAD + 1 - length, content, progress);
+                }
+            }
         }
     }
 
-    /// At a gram that begins at `begin`, counted with the lead.
-    fn look(
-        &self,
-        table: &Table,
-        number: usize,
-        begin: usize,
-        content: &[u8],
-        progress: &mut Progress<'_>,
-    ) {
-        for entry in table.entries(number) {
+    /// Looks at what a gram leads to that begins at `begin`, counted with the lead.
+    #[inline]
+    fn look(&self, entries: &[Entry], begin: usize, content: &[u8], progress: &mut Progress<'_>) {
+        for entry in entries {
             let test = begin.checked_add_signed(isize::from(entry.test)).unwrap_or(0);
             if entry.symbols >> symbol_at(content, test) & 1 == 0 {
                 continue;
@@ -206,71 +216,98 @@ impl Grams {
 }
 
 impl Table {
-    /// 1 if a number is known.
+    /// What a gram leads to, if it is known and the symbol behind it fits any of it.
     #[inline]
-    fn bit(&self, number: usize) -> u64 {
-        self.known[number / 64] >> (number % 64) & 1
-    }
-
-    /// What a known number leads to.
-    #[inline]
-    fn entries(&self, number: usize) -> &[Entry] {
-        let smaller = self.known[number / 64] & ((1 << (number % 64)) - 1);
-        let at = (self.before[number / 64] + smaller.count_ones()) as usize;
-        match self.starts.get(at..at + 2) {
-            Some(&[start, end]) => &self.entries[start as usize..end as usize],
+    fn entries(&self, (word, turn): Position, last: u32, after: u8) -> &[Entry] {
+        let bit = (last + turn) & SYMBOL_MASK;
+        let known = self.known[word];
+        if known >> bit & 1 == 0 {
+            return &[];
+        }
+        let at = (self.before[word] + (known & ((1 << bit) - 1)).count_ones()) as usize;
+        match self.buckets.get(at..at + 2) {
+            Some([this, next]) if this.after >> after & 1 == 1 => {
+                &self.entries[this.entries as usize..next.entries as usize]
+            }
             _ => &[],
         }
     }
 
-    #[expect(
-        clippy::large_stack_arrays,
-        reason = "boxed at once, and made only where programs are compiled, on a thread's full stack"
-    )]
-    fn new(mut grams: Vec<(u32, Entry)>) -> Self {
+    fn new(mut grams: Vec<(u32, Signature, Entry)>) -> Self {
         grams.sort_unstable();
         grams.dedup();
-        let mut known = Box::new([0u64; WORDS]);
-        let mut starts = Vec::new();
+        let mut known = vec![0u64; WORDS];
+        let mut buckets: Vec<Bucket> = Vec::new();
         let mut last = None;
-        for (at, &(number, _)) in grams.iter().enumerate() {
+        for (at, &(number, after, _)) in grams.iter().enumerate() {
             if last != Some(number) {
                 last = Some(number);
                 known[number as usize / 64] |= 1 << (number % 64);
-                starts.push(index(at));
+                buckets.push(Bucket { after: 0, entries: index(at) });
+            }
+            if let Some(bucket) = buckets.last_mut() {
+                bucket.after |= after;
             }
         }
-        starts.push(index(grams.len()));
-        let mut before = Box::new([0u32; WORDS]);
+        buckets.push(Bucket { after: 0, entries: index(grams.len()) });
         let mut count = 0;
-        for (before, word) in before.iter_mut().zip(known.iter()) {
-            *before = count;
-            count += word.count_ones();
+        let before: Vec<u32> = known
+            .iter()
+            .map(|word| {
+                count += word.count_ones();
+                count - word.count_ones()
+            })
+            .collect();
+        Self {
+            before: boxed(before),
+            known: boxed(known),
+            buckets,
+            entries: grams.into_iter().map(|(.., entry)| entry).collect(),
         }
-        let entries = grams.into_iter().map(|(_, entry)| entry).collect();
-        Self { known, before, starts, entries }
     }
 }
 
-/// The number of the last three symbols of a window.
-#[inline]
-fn triple(window: u32) -> usize {
-    window as usize & ((1 << NUMBER_BITS) - 1)
+/// A word for each number's word, on the heap from the start; the length is known to the compiler,
+/// so that looking up needs no check.
+fn boxed<T: Copy + Default>(words: Vec<T>) -> Box<[T; WORDS]> {
+    let words: Result<Box<[T; WORDS]>, _> = words.into_boxed_slice().try_into();
+    words.unwrap_or_else(|_| Box::new([T::default(); WORDS]))
 }
 
-/// The number of its last four.
+/// Where in a table the grams are that end a window of symbols and then have one more symbol: a word,
+/// and by how much the symbol's bit is turned in it.
+type Position = (usize, u32);
+
+/// Of triples: all have a bit of their own.
 #[inline]
-fn quad(window: u32) -> usize {
-    // The upper bits of a product depend on all symbols.
-    let symbols = window << (u32::BITS - 4 * SYMBOL_BITS);
-    (symbols.wrapping_mul(0x9e37_79b1) >> (u32::BITS - NUMBER_BITS)) as usize
+fn triple(window: u32) -> Position {
+    (window as usize % WORDS, 0)
 }
 
-/// The symbols of a content up to the place `end`.
+/// Of quads: by a hash, of which both parts depend on all symbols. If only the word did, the letters
+/// that end many words would meet in it.
 #[inline]
-fn window(content: &[u8], end: usize) -> u32 {
-    (end..end + LENGTH_MAX)
-        .fold(0, |window, at| window << SYMBOL_BITS | u32::from(symbol_at(content, at)))
+fn quad(window: u32) -> Position {
+    let symbols = window << (u32::BITS - NUMBER_BITS);
+    let hash = symbols.wrapping_mul(0x9e37_79b1);
+    let word = hash >> (u32::BITS - WORDS.ilog2());
+    (word as usize % WORDS, hash >> (u32::BITS - NUMBER_BITS) & SYMBOL_MASK)
+}
+
+/// The symbols before a place, its own, and the one behind it.
+#[inline]
+fn around(content: &[u8], at: usize) -> (u32, u32, u8) {
+    let join = |window: u32, symbol: u8| window << SYMBOL_BITS | u32::from(symbol);
+    // Nearly always all of it lies within the content.
+    if let Some(&[a, b, c, last, after]) =
+        at.checked_sub(LEAD).and_then(|start| content.get(start..start + LENGTH_MAX + 1))
+    {
+        let before = [a, b, c].into_iter().map(alphabet::symbol).fold(0, join);
+        return (before, u32::from(alphabet::symbol(last)), alphabet::symbol(after));
+    }
+    let symbol = |at: usize| symbol_at(content, at);
+    let before = (at..at + LEAD).map(symbol).fold(0, join);
+    (before, u32::from(symbol(at + LEAD)), symbol(at + LEAD + 1))
 }
 
 /// The symbol at a place counted with the lead.
@@ -302,6 +339,12 @@ impl Gram {
             at.and_then(|at| places.get(at)).copied().unwrap_or(u64::MAX)
         };
         (0..self.length).map(at)
+    }
+
+    /// The symbols behind it.
+    fn after(self, places: &[Signature]) -> Signature {
+        let longer = Self { length: self.length + 1, ..self };
+        longer.symbols(places).last().unwrap_or(u64::MAX)
     }
 
     /// How many ways there are to write it.
@@ -362,14 +405,21 @@ impl Builder {
         for (sequence, fulfilled) in all {
             let written: Vec<Signature> =
                 sequence.iter().map(|&number| symbols[number as usize]).collect();
+            // What only an empty content has is decided by the signature.
+            if sequence.iter().all(|&number| places[number as usize].bytes.is_empty()) {
+                continue;
+            }
             let Some(gram) = Gram::rarest(&written, &mut chances) else { continue };
             let (symbols, test) = first_test(&written, gram, &mut chances);
             let entry =
                 Entry { symbols, sequence: index(sequences.len()), offset: gram.offset, test };
             let table = if gram.length == 3 { &mut triples } else { &mut quads };
+            let after = gram.after(&written);
             write(&written, gram, &mut |window| {
-                let number = if gram.length == 3 { triple(window) } else { quad(window) };
-                table.push((index(number), entry));
+                let before = window >> SYMBOL_BITS;
+                let (word, turn) = if gram.length == 3 { triple(before) } else { quad(before) };
+                let bit = window + turn & SYMBOL_MASK;
+                table.push((index(word) << SYMBOL_BITS | bit, after, entry));
             });
             let (first, first_target) = (index(numbers.len()), index(targets.len()));
             numbers.extend_from_slice(&sequence);

@@ -92,7 +92,8 @@ impl Profiles {
                 profile.decided[word] |= bit;
             }
             for (layer, &class) in row.layers.iter().enumerate() {
-                if class == ALWAYS || class & signature != 0 {
+                // An empty content is beyond its edges, which sequences of nothing else ask for.
+                if class == ALWAYS || class & signature != 0 || signature == 0 {
                     profile.decided[(1 + layer) * self.words + word] |= bit;
                 }
             }

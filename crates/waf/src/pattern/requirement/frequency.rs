@@ -5,7 +5,7 @@ use super::{ByteSet, Edge, Place};
 /// How many bytes of ordinary traffic a clause is judged by.
 const CONTENT_BYTES: f32 = 100.0;
 /// How often a place lies at the edge: contents are often short.
-const AT_EDGE: f32 = 0.05;
+const AT_EDGE: f32 = 0.1;
 
 /// A byte's share of what requests carry, in thousandths: names, URLs, JSON, prose. A letter's share
 /// is that of both cases, and is booked on the lower one.

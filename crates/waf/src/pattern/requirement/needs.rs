@@ -1,6 +1,6 @@
 //! Clauses while they are found: numbered, each with how likely ordinary contents fulfil it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ByteSet, Clause, Place, Sequence, frequency,
@@ -184,7 +184,20 @@ pub(super) fn reduced(mut clause: Clause, symbols: &mut Symbols) -> Clause {
         }
         clause.sequences.extend(known.into_values());
     }
+    let known: BTreeSet<Box<[u16]>> =
+        clause.sequences.iter().map(|sequence| sequence.0.clone()).collect();
+    clause.sequences.retain(|sequence| !contains_shorter(sequence, &known));
     clause
+}
+
+/// Whether another of these sequences is within this one.
+fn contains_shorter(sequence: &Sequence, known: &BTreeSet<Box<[u16]>>) -> bool {
+    let length = sequence.0.len();
+    (0..length).any(|start| {
+        (start + 2..=length)
+            .filter(|end| end - start < length)
+            .any(|end| known.contains(&sequence.0[start..end]))
+    })
 }
 
 #[derive(Clone, Copy)]
