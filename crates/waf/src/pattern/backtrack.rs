@@ -157,13 +157,12 @@ impl Program {
         Ok(Self { steps, entries, slots, first: (!nullable).then_some(first) })
     }
 
-    /// Searches from `from` on, trying starts in order from `start` (at least `from`).
+    /// Searches from `from` on, trying starts in order.
     pub(super) fn search(
         &self,
         memory: &mut Memory,
         content: &[u8],
         from: usize,
-        start: usize,
         steps_max: u32,
     ) -> Outcome {
         // A start that fails undoes what it wrote, so this is enough for all of them.
@@ -174,7 +173,7 @@ impl Program {
         memory.saved.clear();
         let mut search = Search { program: self, memory, content, from, steps: steps_max };
         let mut outcome = Outcome::NoMatch;
-        for start in start..=content.len() {
+        for start in from..=content.len() {
             if let Some(first) = &self.first
                 && !content.get(start).is_some_and(|&byte| first.contains(byte))
             {

@@ -82,9 +82,10 @@ impl CandidateSet {
         &self.words
     }
 
-    /// The same bits, to be written by the prefilter.
-    pub(super) fn words_mut(&mut self) -> &mut Vec<u64> {
-        &mut self.words
+    /// Empties it and gives it room for the patterns `0..patterns`.
+    pub(super) fn reset(&mut self, patterns: usize) {
+        self.words.clear();
+        self.words.resize(patterns.div_ceil(64), 0);
     }
 }
 

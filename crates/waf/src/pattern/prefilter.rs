@@ -31,6 +31,7 @@ mod profile;
 
 use std::{
     collections::BTreeMap,
+    rc::Rc,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -39,7 +40,7 @@ use self::{
     grams::{Grams, Target},
     profile::{Profile, Profiles},
 };
-use super::{ByteSet, CandidateSet, PatternId, Requirement};
+use super::{ByteSet, CandidateSet, Clause, PatternId, Requirement};
 
 /// Most clauses with sequences that are tested for each requirement.
 const LAYERS: usize = 3;
@@ -66,8 +67,8 @@ pub struct Prefilter {
     lasts: Vec<u64>,
     grams: Grams,
     counted: Vec<Counted>,
-    /// Rows beyond the patterns' own, each with its pattern: further requirements of the same one.
-    further: Vec<(usize, PatternId)>,
+    /// Each row's pattern.
+    rows: Vec<PatternId>,
 }
 
 /// Rows that need several bytes of a class.
@@ -96,23 +97,12 @@ impl Prefilter {
     pub fn new(requirements: Vec<(PatternId, Requirement)>) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let patterns = requirements.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
-        let mut rows: Vec<Option<Requirement>> = Vec::new();
-        rows.resize_with(patterns, || None);
-        let mut further = Vec::new();
-        for (id, requirement) in requirements {
-            let row = &mut rows[id.index()];
-            if row.is_none() {
-                *row = Some(requirement);
-            } else {
-                further.push((rows.len(), id));
-                rows.push(Some(requirement));
-            }
-        }
-        let words = rows.len().div_ceil(64).max(1);
+        let rows = rows_of(requirements);
+        let words = rows.len() / 64;
         let table = |size: usize, allows: &dyn Fn(&Requirement, usize) -> bool| {
             let mut table = vec![0; size * words];
             for (row, requirement) in rows.iter().enumerate() {
-                let Some(requirement) = requirement else { continue };
+                let Some(Row { requirement, .. }) = requirement else { continue };
                 for class in (0..size).filter(|&class| allows(requirement, class)) {
                     table[class * words + row / 64] |= 1 << (row % 64);
                 }
@@ -142,7 +132,7 @@ impl Prefilter {
             lasts,
             grams: Grams::new(&rows),
             counted: counted(&rows),
-            further,
+            rows: rows.iter().map(|row| row.as_ref().map_or(NONE, |row| row.id)).collect(),
         }
     }
 
@@ -164,9 +154,7 @@ impl Prefilter {
             let signature = self.grams.read(content, true, &mut window, found);
             state.extend_from_slice(self.profiles.of(signature, profiles));
             self.narrow(content, state);
-            let (eligible, layers) = state.split_at_mut(self.words);
-            let mut progress = Progress { words: self.words, eligible, layers };
-            self.grams.look_at_all(content, 0, found, &mut progress);
+            self.grams.look_at_all(content, 0, found, &mut Progress::of(state, self.words));
         } else {
             // Too long to note all places before the signature is known: every row counts.
             state.resize(self.words, u64::MAX);
@@ -175,8 +163,7 @@ impl Prefilter {
             for block in content.chunks(BLOCK_BYTES) {
                 let is_last = start + block.len() == content.len();
                 signature |= self.grams.read(block, is_last, &mut window, found);
-                let (eligible, layers) = state.split_at_mut(self.words);
-                let mut progress = Progress { words: self.words, eligible, layers };
+                let mut progress = Progress::of(state, self.words);
                 self.grams.look_at_all(content, start, found, &mut progress);
                 start += block.len();
             }
@@ -228,29 +215,86 @@ impl Prefilter {
 
     /// Rows to patterns.
     fn write(&self, rows: &[u64], out: &mut CandidateSet) {
-        let words = out.words_mut();
-        words.clear();
-        words.extend_from_slice(&rows[..self.patterns.div_ceil(64)]);
-        if let (Some(last), false) = (words.last_mut(), self.patterns.is_multiple_of(64)) {
-            *last &= (1 << (self.patterns % 64)) - 1;
-        }
-        for &(row, id) in &self.further {
-            if rows[row / 64] >> (row % 64) & 1 == 1 {
-                out.insert(id);
+        out.reset(self.patterns);
+        for (first, &word) in (0..).step_by(64).zip(rows) {
+            let mut word = word;
+            while word != 0 {
+                if let Some(&id) = self.rows.get(first + word.trailing_zeros() as usize) {
+                    out.insert(id);
+                }
+                word &= word - 1;
             }
         }
     }
 }
 
+/// One way to match a pattern.
+#[derive(Clone)]
+struct Row {
+    id: PatternId,
+    requirement: Rc<Requirement>,
+    way: usize,
+}
+
+impl Row {
+    fn clauses(&self) -> &[Clause] {
+        &self.requirement.ways[self.way]
+    }
+
+    /// What its bit among the words should have in common with those of other rows.
+    fn kind(&self) -> (u32, ByteSet) {
+        let classes = self.clauses().iter().filter(|clause| clause.sequences.is_empty());
+        let classes = classes.map(|clause| (clause.class.len(), clause.class));
+        classes.min().unwrap_or((u32::MAX, ByteSet::ALL))
+    }
+}
+
+/// The rows of all requirements, so numbered that those with the same bit in different words need
+/// similar classes: what is not eligible then tends to be so for all of a bit.
+fn rows_of(requirements: Vec<(PatternId, Requirement)>) -> Vec<Option<Row>> {
+    let mut rows = Vec::new();
+    for (id, requirement) in requirements {
+        let requirement = Rc::new(requirement);
+        let ways = 0..requirement.ways.len();
+        rows.extend(ways.map(|way| Row { id, requirement: Rc::clone(&requirement), way }));
+    }
+    rows.sort_by_cached_key(|row| (row.kind(), row.id, row.way));
+    let words = rows.len().div_ceil(64).max(1);
+    let mut numbered = vec![None; words * 64];
+    for (at, row) in rows.into_iter().enumerate() {
+        numbered[at % words * 64 + at / words] = Some(row);
+    }
+    numbered
+}
+
 /// What is fulfilled so far.
 struct Progress<'a> {
     words: usize,
+    /// The bits of the rows that still need a sequence, of all words and layers together.
+    rows: u64,
     eligible: &'a [u64],
     /// One bit set after the other.
     layers: &'a mut [u64],
 }
 
-impl Progress<'_> {
+impl<'a> Progress<'a> {
+    /// Of a state as in [`Scratch`].
+    fn of(state: &'a mut [u64], words: usize) -> Self {
+        let (eligible, layers) = state.split_at_mut(words);
+        let mut progress = Self { words, rows: 0, eligible, layers };
+        progress.note_rows();
+        progress
+    }
+
+    fn note_rows(&mut self) {
+        let waiting = |layer: &[u64]| {
+            let words = self.eligible.iter().zip(layer);
+            words.fold(0, |rows, (&eligible, &layer)| rows | eligible & !layer)
+        };
+        self.rows =
+            self.layers.chunks_exact(self.words).fold(0, |rows, layer| rows | waiting(layer));
+    }
+
     #[inline]
     fn needs(&self, Target { word, bit, layer }: Target) -> bool {
         self.eligible[word] & !self.layers[layer * self.words + word] & bit != 0
@@ -259,6 +303,7 @@ impl Progress<'_> {
     #[inline]
     fn fulfil(&mut self, Target { word, bit, layer }: Target) {
         self.layers[layer * self.words + word] |= bit;
+        self.note_rows();
     }
 }
 
@@ -277,10 +322,13 @@ fn lengths_of(class: usize) -> (usize, usize) {
     }
 }
 
-fn counted(rows: &[Option<Requirement>]) -> Vec<Counted> {
+/// The pattern of an unused row, which is never eligible.
+const NONE: PatternId = PatternId(0);
+
+fn counted(rows: &[Option<Row>]) -> Vec<Counted> {
     let mut classes: BTreeMap<ByteSet, Vec<(usize, usize)>> = BTreeMap::new();
-    for (row, requirement) in rows.iter().enumerate() {
-        for clause in requirement.iter().flat_map(|requirement| &requirement.clauses) {
+    for (row, way) in rows.iter().enumerate() {
+        for clause in way.iter().flat_map(Row::clauses) {
             if clause.times > 1 {
                 classes.entry(clause.class).or_default().push((clause.times, row));
             }

@@ -2,6 +2,7 @@
 
 mod facts;
 pub(super) mod frequency;
+mod hash;
 mod needs;
 mod sequence;
 mod text;
@@ -32,8 +33,9 @@ pub struct Requirement {
     pub every: ByteSet,
     /// What the clauses' sequences number.
     pub places: Vec<Place>,
-    /// Clauses, each of which must be fulfilled; the most selective first, few of each kind.
-    pub clauses: Vec<Clause>,
+    /// Ways to match, of which one is needed: all the clauses of one. Without any nothing matches.
+    /// A way's most selective clauses come first, and there are few of each kind.
+    pub ways: Vec<Vec<Clause>>,
 }
 
 /// Ways of which one is needed.
@@ -65,7 +67,7 @@ impl Requirement {
             last: ByteSet::ALL,
             every: ByteSet::ALL,
             places: Vec::new(),
-            clauses: Vec::new(),
+            ways: vec![Vec::new()],
         }
     }
 
@@ -95,7 +97,7 @@ impl Requirement {
         clause.sequences.sort_unstable();
         clause.sequences.dedup();
         requirement.length_min = length_min.unwrap_or(0);
-        requirement.clauses.push(clause);
+        requirement.ways = vec![vec![clause]];
         requirement
     }
 
@@ -104,10 +106,10 @@ impl Requirement {
         let properties = hir.properties();
         let Some(length_min) = properties.minimum_len() else {
             // It matches nothing at all.
-            return Self { clauses: vec![Clause::default()], ..Self::none() };
+            return Self { ways: Vec::new(), ..Self::none() };
         };
-        let (places, clauses) = facts::clauses(hir);
-        let mut requirement = Self { length_min, places, clauses, ..Self::none() };
+        let (places, ways) = facts::ways(hir);
+        let mut requirement = Self { length_min, places, ways, ..Self::none() };
         let from_start = properties.look_set_prefix().contains(Look::Start);
         let to_end = properties.look_set_suffix().contains(Look::End);
         if from_start && length_min > 0 {
@@ -132,7 +134,9 @@ impl Requirement {
             && content.first().is_none_or(|&first| self.first.contains(first))
             && content.last().is_none_or(|&last| self.last.contains(last))
             && bytes.is_within(&self.every)
-            && self.clauses.iter().all(|clause| clause.is_fulfilled_by(&self.places, content))
+            && self.ways.iter().any(|clauses| {
+                clauses.iter().all(|clause| clause.is_fulfilled_by(&self.places, content))
+            })
     }
 }
 

@@ -1,16 +1,16 @@
 //! Sequences found by their rarest few symbols in a row.
 //!
-//! Of each sequence the three or four places in a row are chosen that ordinary contents meet least,
-//! with what is beside it when it is shorter. Every way to write them in symbols, a *gram*, leads to
-//! the sequence. Grams of three are known by themselves, those of four by a hash of as many bits, so
-//! that a bit for each fits in 32 KiB, which stay close, and a look-up does not depend on the one
+//! Of each sequence three to five places in a row are chosen that ordinary contents meet least, with
+//! what is beside it when it is shorter. Every way to write them in symbols, a *gram*, leads to the
+//! sequence. Grams of three are known by themselves, longer ones by a hash of as many bits, so that a
+//! bit for each fits in 32 KiB, which stay close, and a look-up does not depend on the one
 //! before. Where a gram is known, each sequence behind it is first tested at one more place.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
     super::{Place, Requirement, Sequence, requirement::frequency::Chance},
-    LAYERS, Progress,
+    LAYERS, Progress, Row,
     alphabet::{self, BEYOND, Chances, SYMBOLS, Signature},
 };
 
@@ -21,8 +21,11 @@ const SYMBOL_MASK: u32 = (1 << SYMBOL_BITS) - 1;
 const NUMBER_BITS: u32 = 3 * SYMBOL_BITS;
 /// Grams of one length, in words of a bit set.
 const WORDS: usize = 1 << (NUMBER_BITS - 6);
+/// The shortest gram, and how many lengths there are.
+const LENGTH_MIN: usize = 3;
+const LENGTHS: usize = 3;
 /// Longest gram.
-const LENGTH_MAX: usize = 4;
+const LENGTH_MAX: usize = LENGTH_MIN + LENGTHS - 1;
 /// How likely a place may be to make up for one way less to write a gram: each costs room.
 const WAY_COST: f32 = 2e-6;
 /// Most ways to write a gram; a sequence with more is not looked for.
@@ -43,8 +46,8 @@ pub(super) struct Target {
 /// The sequences that rows ask for.
 #[derive(Debug)]
 pub(super) struct Grams {
-    triples: Table,
-    quads: Table,
+    /// By length: of three symbols, of four, of five.
+    tables: [Table; LENGTHS],
     sequences: Vec<Known>,
     /// The places of all sequences, one after the other, by number.
     numbers: Vec<u32>,
@@ -69,6 +72,8 @@ struct Table {
 struct Bucket {
     /// The symbols behind the gram in any of the sequences.
     after: Signature,
+    /// The rows that ask for any of them, by their bits within their words.
+    rows: u64,
     /// The first of its entries.
     entries: u32,
 }
@@ -94,22 +99,22 @@ struct Known {
 
 /// Whether a sequence, by the symbols at its places, is narrow enough to be looked for.
 pub(super) fn is_narrow(places: &[Signature]) -> bool {
-    (3..=LENGTH_MAX)
+    (LENGTH_MIN..=LENGTH_MAX)
         .any(|length| Gram::all(places.len(), length).any(|gram| gram.is_narrow(places)))
 }
 
 impl Grams {
     /// Compiles the sequences of each row's first clauses that have any, in [`LAYERS`]. Those that are
     /// not narrow are left out.
-    pub(super) fn new(rows: &[Option<Requirement>]) -> Self {
+    pub(super) fn new(rows: &[Option<Row>]) -> Self {
         let mut builder = Builder::default();
-        for (row, requirement) in rows.iter().enumerate() {
-            let Some(requirement) = requirement else { continue };
-            let clauses = requirement.clauses.iter().filter(|clause| !clause.sequences.is_empty());
+        for (number, row) in rows.iter().enumerate() {
+            let Some(row) = row else { continue };
+            let clauses = row.clauses().iter().filter(|clause| !clause.sequences.is_empty());
             for (layer, clause) in clauses.take(LAYERS).enumerate() {
-                let target = Target { word: row / 64, bit: 1 << (row % 64), layer };
+                let target = Target { word: number / 64, bit: 1 << (number % 64), layer };
                 for sequence in &clause.sequences {
-                    builder.add(requirement, sequence, target);
+                    builder.add(&row.requirement, sequence, target);
                 }
             }
         }
@@ -131,9 +136,11 @@ impl Grams {
         let mut signature = 0;
         let mut at_symbol = |symbol: u8| {
             let mark = 1u64 << (symbol & 63);
-            let (pair, _) = triple(*window);
-            let (word, turn) = quad(*window);
-            let known = self.triples.known[pair] | self.quads.known[word].rotate_right(turn);
+            let [three, four, five] = positions(*window);
+            let [threes, fours, fives] = &self.tables;
+            let known = threes.known[three.word]
+                | fours.known[four.word].rotate_right(four.turn)
+                | fives.known[five.word].rotate_right(five.turn);
             *window = *window << SYMBOL_BITS | u32::from(symbol);
             (mark, u64::from(known & mark != 0))
         };
@@ -170,11 +177,10 @@ impl Grams {
                 let end = start + part * 64 + ends.trailing_zeros() as usize;
                 ends &= ends - 1;
                 let (window, last, after) = around(content, end);
-                for (table, position, length) in
-                    [(&self.triples, triple(window), 3), (&self.quads, quad(window), 4)]
-                {
-                    let entries = table.entries(position, last, after);
-                    self.look(entries, end + LEAD + 1 - length, content, progress);
+                for (longer, position) in positions(window).into_iter().enumerate() {
+                    let entries = self.tables[longer].entries(position, last, after, progress.rows);
+                    let begin = end + LEAD + 1 - LENGTH_MIN - longer;
+                    self.look(entries, begin, content, progress);
                 }
             }
         }
@@ -216,9 +222,11 @@ impl Grams {
 }
 
 impl Table {
-    /// What a gram leads to, if it is known and the symbol behind it fits any of it.
+    /// What a gram leads to, if it is known, the symbol behind it fits any of it, and one of `rows`
+    /// asks for any of it.
     #[inline]
-    fn entries(&self, (word, turn): Position, last: u32, after: u8) -> &[Entry] {
+    fn entries(&self, position: Position, last: u32, after: u8, rows: u64) -> &[Entry] {
+        let Position { word, turn } = position;
         let bit = (last + turn) & SYMBOL_MASK;
         let known = self.known[word];
         if known >> bit & 1 == 0 {
@@ -226,30 +234,31 @@ impl Table {
         }
         let at = (self.before[word] + (known & ((1 << bit) - 1)).count_ones()) as usize;
         match self.buckets.get(at..at + 2) {
-            Some([this, next]) if this.after >> after & 1 == 1 => {
+            Some([this, next]) if this.after >> after & 1 == 1 && this.rows & rows != 0 => {
                 &self.entries[this.entries as usize..next.entries as usize]
             }
             _ => &[],
         }
     }
 
-    fn new(mut grams: Vec<(u32, Signature, Entry)>) -> Self {
+    fn new(mut grams: Vec<(u32, Signature, u64, Entry)>) -> Self {
         grams.sort_unstable();
         grams.dedup();
         let mut known = vec![0u64; WORDS];
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut last = None;
-        for (at, &(number, after, _)) in grams.iter().enumerate() {
+        for (at, &(number, after, rows, _)) in grams.iter().enumerate() {
             if last != Some(number) {
                 last = Some(number);
                 known[number as usize / 64] |= 1 << (number % 64);
-                buckets.push(Bucket { after: 0, entries: index(at) });
+                buckets.push(Bucket { after: 0, rows: 0, entries: index(at) });
             }
             if let Some(bucket) = buckets.last_mut() {
                 bucket.after |= after;
+                bucket.rows |= rows;
             }
         }
-        buckets.push(Bucket { after: 0, entries: index(grams.len()) });
+        buckets.push(Bucket { after: 0, rows: 0, entries: index(grams.len()) });
         let mut count = 0;
         let before: Vec<u32> = known
             .iter()
@@ -274,24 +283,28 @@ fn boxed<T: Copy + Default>(words: Vec<T>) -> Box<[T; WORDS]> {
     words.unwrap_or_else(|_| Box::new([T::default(); WORDS]))
 }
 
-/// Where in a table the grams are that end a window of symbols and then have one more symbol: a word,
-/// and by how much the symbol's bit is turned in it.
-type Position = (usize, u32);
-
-/// Of triples: all have a bit of their own.
-#[inline]
-fn triple(window: u32) -> Position {
-    (window as usize % WORDS, 0)
+/// Where in a table the grams are that consist of a window's last symbols and one more.
+#[derive(Clone, Copy)]
+struct Position {
+    word: usize,
+    /// By how much the last symbol's bit is turned in the word.
+    turn: u32,
 }
 
-/// Of quads: by a hash, of which both parts depend on all symbols. If only the word did, the letters
-/// that end many words would meet in it.
+/// The positions for grams of each length.
+///
+/// Those of three have a bit each. Longer ones share them by a hash, of which word and turn depend on
+/// all symbols before the last: if the word alone did, the letters that end many words would meet.
 #[inline]
-fn quad(window: u32) -> Position {
-    let symbols = window << (u32::BITS - NUMBER_BITS);
-    let hash = symbols.wrapping_mul(0x9e37_79b1);
-    let word = hash >> (u32::BITS - WORDS.ilog2());
-    (word as usize % WORDS, hash >> (u32::BITS - NUMBER_BITS) & SYMBOL_MASK)
+fn positions(window: u32) -> [Position; LENGTHS] {
+    let hashed = |symbols: u32| {
+        let before = window << (u32::BITS - symbols * SYMBOL_BITS);
+        let hash = before.wrapping_mul(0x9e37_79b1);
+        let word = hash >> (u32::BITS - WORDS.ilog2());
+        let turn = hash >> (u32::BITS - NUMBER_BITS) & SYMBOL_MASK;
+        Position { word: word as usize % WORDS, turn }
+    };
+    [Position { word: window as usize % WORDS, turn: 0 }, hashed(3), hashed(4)]
 }
 
 /// The symbols before a place, its own, and the one behind it.
@@ -299,10 +312,10 @@ fn quad(window: u32) -> Position {
 fn around(content: &[u8], at: usize) -> (u32, u32, u8) {
     let join = |window: u32, symbol: u8| window << SYMBOL_BITS | u32::from(symbol);
     // Nearly always all of it lies within the content.
-    if let Some(&[a, b, c, last, after]) =
+    if let Some(&[a, b, c, d, last, after]) =
         at.checked_sub(LEAD).and_then(|start| content.get(start..start + LENGTH_MAX + 1))
     {
-        let before = [a, b, c].into_iter().map(alphabet::symbol).fold(0, join);
+        let before = [a, b, c, d].into_iter().map(alphabet::symbol).fold(0, join);
         return (before, u32::from(alphabet::symbol(last)), alphabet::symbol(after));
     }
     let symbol = |at: usize| symbol_at(content, at);
@@ -359,7 +372,7 @@ impl Gram {
     /// The stretch that ordinary contents meet least, of those with few ways to be written.
     fn rarest(places: &[Signature], chances: &mut Chances) -> Option<Self> {
         let mut best: Option<(f32, Self)> = None;
-        for gram in (3..=LENGTH_MAX).flat_map(|length| Self::all(places.len(), length)) {
+        for gram in (LENGTH_MIN..=LENGTH_MAX).flat_map(|length| Self::all(places.len(), length)) {
             if !gram.is_narrow(places) {
                 continue;
             }
@@ -400,7 +413,7 @@ impl Builder {
         let mut all: Vec<(Box<[u32]>, Vec<Target>)> = known.into_iter().collect();
         all.sort_unstable();
         let (mut sequences, mut numbers, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut triples, mut quads) = (Vec::new(), Vec::new());
+        let mut grams: [Vec<_>; LENGTHS] = Default::default();
         let mut chances = Chances::default();
         for (sequence, fulfilled) in all {
             let written: Vec<Signature> =
@@ -413,13 +426,13 @@ impl Builder {
             let (symbols, test) = first_test(&written, gram, &mut chances);
             let entry =
                 Entry { symbols, sequence: index(sequences.len()), offset: gram.offset, test };
-            let table = if gram.length == 3 { &mut triples } else { &mut quads };
+            let longer = gram.length - LENGTH_MIN;
             let after = gram.after(&written);
+            let rows = fulfilled.iter().fold(0, |rows, target| rows | target.bit);
             write(&written, gram, &mut |window| {
-                let before = window >> SYMBOL_BITS;
-                let (word, turn) = if gram.length == 3 { triple(before) } else { quad(before) };
-                let bit = window + turn & SYMBOL_MASK;
-                table.push((index(word) << SYMBOL_BITS | bit, after, entry));
+                let Position { word, turn } = positions(window >> SYMBOL_BITS)[longer];
+                let bit = (window + turn) & SYMBOL_MASK;
+                grams[longer].push((index(word) << SYMBOL_BITS | bit, after, rows, entry));
             });
             let (first, first_target) = (index(numbers.len()), index(targets.len()));
             numbers.extend_from_slice(&sequence);
@@ -429,8 +442,8 @@ impl Builder {
                 targets: (first_target, index(targets.len())),
             });
         }
-        let (triples, quads) = (Table::new(triples), Table::new(quads));
-        Grams { triples, quads, sequences, numbers, places, targets }
+        let tables = grams.map(Table::new);
+        Grams { tables, sequences, numbers, places, targets }
     }
 }
 

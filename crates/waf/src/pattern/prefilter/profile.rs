@@ -42,15 +42,16 @@ struct Row {
 }
 
 impl Profiles {
-    pub(super) fn new(requirements: &[Option<Requirement>], words: usize) -> Self {
-        let row = |requirement: &Option<Requirement>| {
+    pub(super) fn new(rows: &[Option<super::Row>], words: usize) -> Self {
+        let row = |from: &Option<super::Row>| {
             let mut row =
                 Row { classes: Vec::new(), every: u64::MAX, layers: [ALWAYS; LAYERS], used: false };
-            let Some(requirement) = requirement else { return row };
+            let Some(from) = from else { return row };
+            let requirement = &*from.requirement;
             row.used = true;
             row.every = with_letters_as_one(alphabet::signature(&requirement.every));
             let mut layers = row.layers.iter_mut();
-            for clause in &requirement.clauses {
+            for clause in from.clauses() {
                 let class = with_letters_as_one(bytes_of(requirement, clause));
                 if clause.sequences.is_empty() {
                     row.classes.push(class);
@@ -60,7 +61,7 @@ impl Profiles {
             }
             row
         };
-        let rows: Vec<Row> = requirements.iter().map(row).collect();
+        let rows: Vec<Row> = rows.iter().map(row).collect();
         Self { words, rows }
     }
 

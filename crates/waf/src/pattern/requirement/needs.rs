@@ -1,10 +1,11 @@
 //! Clauses while they are found: numbered, each with how likely ordinary contents fulfil it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 
 use super::{
     ByteSet, Clause, Place, Sequence, frequency,
-    text::{Mark, Symbols, Text},
+    hash::Quick,
+    text::{Mark, SequenceId, Symbols, Text},
 };
 
 /// A clause with sequences that ordinary contents fulfil more often than this is not worth its test.
@@ -14,7 +15,7 @@ const WORTHLESS: f32 = 0.97;
 const SEQUENCE_COST: f32 = 1e-6;
 
 /// A clause's number. Lower is not better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct NeedId(u32);
 
 /// All clauses found in one pattern.
@@ -23,18 +24,28 @@ pub(super) struct Needs {
     needs: Vec<Need>,
 }
 
+/// A clause, its sequences by number.
 struct Need {
-    clause: Clause,
+    class: ByteSet,
+    times: usize,
+    sequences: Vec<SequenceId>,
     /// How likely it is at a place of an ordinary content, as a sum over its ways.
     at_a_place: f32,
 }
 
 impl Needs {
-    fn add(&mut self, clause: Clause, sequences_at_a_place: f32) -> NeedId {
+    fn add(
+        &mut self,
+        class: ByteSet,
+        times: usize,
+        sequences: Vec<SequenceId>,
+        sequences_at_a_place: f32,
+    ) -> NeedId {
         // Several bytes of a class are about as likely as one of a class so much rarer.
         #[expect(clippy::cast_precision_loss, reason = "only an estimate")]
-        let class = frequency::byte_is_in(&clause.class) / clause.times.min(1_000) as f32;
-        self.needs.push(Need { clause, at_a_place: class + sequences_at_a_place });
+        let at_a_place = frequency::byte_is_in(&class) / times.min(1_000) as f32;
+        let at_a_place = at_a_place + sequences_at_a_place;
+        self.needs.push(Need { class, times, sequences, at_a_place });
         #[expect(clippy::cast_possible_truncation, reason = "far fewer clauses are ever made")]
         NeedId(self.needs.len() as u32 - 1)
     }
@@ -44,13 +55,24 @@ impl Needs {
     }
 
     /// The clause.
-    pub(super) fn clause(&self, id: NeedId) -> &Clause {
-        &self.need(id).clause
+    pub(super) fn clause(&self, id: NeedId, symbols: &Symbols) -> Clause {
+        let Need { class, times, sequences, .. } = self.need(id);
+        let sequences = sequences.iter().map(|&id| symbols.sequence(id).clone()).collect();
+        Clause { class: *class, times: *times, sequences }
     }
 
-    /// Whether a clause asks for bytes of a class only.
-    pub(super) fn is_class(&self, id: NeedId) -> bool {
-        self.clause(id).sequences.is_empty()
+    /// How many sequences it has; with none it asks for bytes of a class only.
+    pub(super) fn sequences(&self, id: NeedId) -> usize {
+        self.need(id).sequences.len()
+    }
+
+    /// Whether two clauses ask for nearly the same, so that having both gains nothing.
+    pub(super) fn are_much_alike(&self, a: NeedId, b: NeedId) -> bool {
+        let (a, b) = (self.need(a), self.need(b));
+        // Both are sorted.
+        let common = b.sequences.iter().filter(|id| a.sequences.binary_search(id).is_ok()).count();
+        let either = a.sequences.len().max(b.sequences.len());
+        a.times == b.times && a.class == b.class && common * 2 >= either
     }
 
     /// How likely a clause is at a place of an ordinary content.
@@ -61,17 +83,15 @@ impl Needs {
     /// The clauses that are worth a test, the most selective first, `most` at most.
     pub(super) fn ranked(&self, mut ids: Vec<NeedId>, most: usize) -> Vec<NeedId> {
         ids.retain(|&id| {
-            let Need { clause, at_a_place } = self.need(id);
-            if clause.sequences.is_empty() {
-                clause.class != ByteSet::ALL || clause.times > 1
+            let Need { class, times, sequences, at_a_place } = self.need(id);
+            if sequences.is_empty() {
+                *class != ByteSet::ALL || *times > 1
             } else {
                 frequency::somewhere(*at_a_place) < WORTHLESS
             }
         });
         #[expect(clippy::cast_precision_loss, reason = "only an estimate")]
-        let cost = |id: NeedId| {
-            self.at_a_place(id) + self.clause(id).sequences.len() as f32 * SEQUENCE_COST
-        };
+        let cost = |id: NeedId| self.at_a_place(id) + self.sequences(id) as f32 * SEQUENCE_COST;
         ids.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)).then(a.cmp(&b)));
         ids.dedup();
         ids.truncate(most);
@@ -86,29 +106,28 @@ impl Needs {
         if let [only] = ids[..] {
             return Some(only);
         }
-        let mut union = Clause { times: usize::MAX, ..Clause::default() };
+        let (mut class, mut times) = (ByteSet::NONE, usize::MAX);
+        let mut sequences = Vec::new();
         let mut at_a_place = 0.0;
         for id in ids {
-            let Need { clause, at_a_place: more } = self.need(id);
-            union.class |= clause.class;
-            union.times = union.times.min(clause.times);
-            union.sequences.extend(clause.sequences.iter().cloned());
-            if !clause.sequences.is_empty() {
-                at_a_place += more;
+            let need = self.need(id);
+            class |= need.class;
+            times = times.min(need.times);
+            sequences.extend_from_slice(&need.sequences);
+            if !need.sequences.is_empty() {
+                at_a_place += need.at_a_place;
             }
         }
-        if !union.sequences.is_empty() {
-            union.times = 1;
-        }
-        Some(self.add(union, at_a_place))
+        sequences.sort_unstable();
+        sequences.dedup();
+        let times = if sequences.is_empty() { times } else { 1 };
+        Some(self.add(class, times, sequences, at_a_place))
     }
 
     /// A class's bytes, so many times as often: each of several texts side by side has some.
     pub(super) fn repeated(&mut self, id: NeedId, times: usize) -> NeedId {
-        let clause = self.clause(id);
-        let times = clause.times.saturating_mul(times);
-        let clause = Clause { times, ..clause.clone() };
-        self.add(clause, 0.0)
+        let Need { class, times: once, .. } = *self.need(id);
+        self.add(class, once.saturating_mul(times), Vec::new(), 0.0)
     }
 
     /// Clauses that a content with one of these texts fulfils: one of sequences, one of classes; none
@@ -120,16 +139,22 @@ impl Needs {
         before: Place,
         after: Place,
     ) -> Vec<NeedId> {
-        let (mut classes, mut mixed) = (Some(Clause::default()), Some(Clause::default()));
+        // A text that says nothing leaves nothing to say about all of them.
+        if texts.iter().any(|text| text.also.is_none() && text.rarest(symbols).is_none()) {
+            return Vec::new();
+        }
+        let mut classes = Some(ByteSet::NONE);
+        // Of the clause with sequences: those, and the class of what no sequence is good for.
+        let mut mixed = Some((ByteSet::NONE, Vec::new()));
         let mut at_a_place = 0.0;
         let mut taken: Vec<NeedId> = Vec::new();
         for text in texts {
             let rarest = text.rarest(symbols);
             match (&mut classes, rarest) {
-                (Some(classes), Some((rarest, _))) => classes.class |= rarest,
+                (Some(classes), Some((rarest, _))) => *classes |= rarest,
                 _ => classes = None,
             }
-            let Some(clause) = &mut mixed else { continue };
+            let Some((class, sequences)) = &mut mixed else { continue };
             let mark = text.mark(symbols, before, after);
             let likelihood = match &mark {
                 Mark::Never => continue,
@@ -141,21 +166,25 @@ impl Needs {
                     if !taken.contains(&also) {
                         taken.push(also);
                         let need = self.need(also);
-                        clause.class |= need.clause.class;
-                        clause.sequences.extend(need.clause.sequences.iter().cloned());
+                        *class |= need.class;
+                        sequences.extend_from_slice(&need.sequences);
                         at_a_place += need.at_a_place;
                     }
                 }
                 (_, Mark::Sequence(sequence, likelihood), _) => {
-                    clause.sequences.push(sequence);
+                    sequences.push(sequence);
                     at_a_place += likelihood;
                 }
-                (_, _, Some((rarest, _))) => clause.class |= rarest,
+                (_, _, Some((rarest, _))) => *class |= rarest,
                 (_, _, None) => mixed = None,
             }
         }
-        let classes = classes.map(|classes| self.add(classes, 0.0));
-        let mixed = mixed.map(|mixed| self.add(mixed, at_a_place));
+        let mixed = mixed.map(|(class, mut sequences)| {
+            sequences.sort_unstable();
+            sequences.dedup();
+            self.add(class, 1, sequences, at_a_place)
+        });
+        let classes = classes.map(|classes| self.add(classes, 1, Vec::new(), 0.0));
         [mixed, classes].into_iter().flatten().collect()
     }
 }
@@ -166,7 +195,7 @@ pub(super) fn reduced(mut clause: Clause, symbols: &mut Symbols) -> Clause {
     clause.sequences.retain(|sequence| !symbols.has_byte_of(sequence, class));
     // Those that differ at one end only are one with either there.
     for end in [End::Last, End::First] {
-        let mut known: BTreeMap<(Box<[u16]>, usize), Sequence> = BTreeMap::new();
+        let mut known: HashMap<(Box<[u16]>, usize), Sequence, Quick> = HashMap::default();
         for sequence in std::mem::take(&mut clause.sequences) {
             let at = match end {
                 End::First => 0,
@@ -183,15 +212,20 @@ pub(super) fn reduced(mut clause: Clause, symbols: &mut Symbols) -> Clause {
             }
         }
         clause.sequences.extend(known.into_values());
+        // So that the same pattern gives the same clause.
+        clause.sequences.sort_unstable();
     }
-    let known: BTreeSet<Box<[u16]>> =
-        clause.sequences.iter().map(|sequence| sequence.0.clone()).collect();
-    clause.sequences.retain(|sequence| !contains_shorter(sequence, &known));
+    let known: HashSet<&[u16], Quick> =
+        clause.sequences.iter().map(|sequence| &*sequence.0).collect();
+    let is_needed: Vec<bool> =
+        clause.sequences.iter().map(|sequence| !contains_shorter(sequence, &known)).collect();
+    let mut is_needed = is_needed.into_iter();
+    clause.sequences.retain(|_| is_needed.next().unwrap_or(true));
     clause
 }
 
 /// Whether another of these sequences is within this one.
-fn contains_shorter(sequence: &Sequence, known: &BTreeSet<Box<[u16]>>) -> bool {
+fn contains_shorter(sequence: &Sequence, known: &HashSet<&[u16], Quick>) -> bool {
     let length = sequence.0.len();
     (0..length).any(|start| {
         (start + 2..=length)

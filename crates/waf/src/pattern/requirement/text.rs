@@ -1,9 +1,11 @@
 //! A short text as a pattern knows it: sets of bytes in a row, with assertions between them.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use super::{ByteSet, Place, Sequence, WORD, frequency::Chance, needs::NeedId};
+use super::{ByteSet, Place, Sequence, WORD, frequency::Chance, hash::Quick, needs::NeedId};
 
+/// Most symbols of a text: of longer ones only an end is known.
+pub(super) const TEXT_LENGTH_MAX: usize = 14;
 /// Most places of a sequence. More are hardly more selective.
 const SEQUENCE_LENGTH_MAX: usize = 12;
 /// A place that is met more often than this does not begin or end a sequence.
@@ -14,7 +16,7 @@ const RARE: f32 = 0.01;
 const TRIPLE_LIKELY: f32 = 0.01;
 
 /// An element of a text: an assertion, or the number of a place among [`Symbols`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Symbol(u16);
 
 impl Symbol {
@@ -33,9 +35,18 @@ impl Symbol {
 /// The places that occur in one pattern, each once, with how likely it is.
 #[derive(Default)]
 pub(super) struct Symbols {
-    numbers: BTreeMap<Place, u16>,
+    numbers: HashMap<Place, u16, Quick>,
     places: Vec<(Place, Chance)>,
+    sequences: Vec<Sequence>,
+    sequence_numbers: HashMap<Sequence, SequenceId, Quick>,
+    /// What texts are looked for by that may have anything beside them: the same are asked for again
+    /// and again while parts are put together.
+    marks: HashMap<Text, Mark, Quick>,
 }
+
+/// A sequence's number among [`Symbols`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SequenceId(u32);
 
 impl Symbols {
     /// The symbol of a set of bytes; `None` when there are too many to tell apart.
@@ -67,22 +78,35 @@ impl Symbols {
     }
 
     /// Symbols of which one stands at a place, with those that are bytes as one.
-    pub(super) fn united(&mut self, mut symbols: Vec<Symbol>) -> Vec<Symbol> {
-        symbols.sort_unstable();
-        symbols.dedup();
-        let bytes = symbols.iter().filter_map(|&symbol| self.place(symbol));
+    pub(super) fn united(&mut self, symbols: &[Symbol]) -> Vec<Symbol> {
+        let is_byte = |symbol: &&Symbol| symbol.0 < Symbol::ASSERTIONS;
+        let bytes = symbols.iter().filter(is_byte).filter_map(|&symbol| self.place(symbol));
         let bytes = bytes.fold(ByteSet::NONE, |bytes, (place, _)| bytes.or(place.bytes));
-        let Some(united) = self.byte(bytes) else { return symbols };
-        let is_byte = |symbol: &Symbol| self.place(*symbol).is_some();
-        let some = symbols.iter().any(is_byte);
-        symbols.retain(|symbol| !is_byte(symbol));
-        symbols.extend(some.then_some(united));
-        symbols
+        let Some(united) = self.byte(bytes) else { return symbols.to_vec() };
+        let assertions = symbols.iter().filter(|symbol| !is_byte(symbol)).copied();
+        let some = symbols.iter().any(|symbol| is_byte(&symbol));
+        assertions.chain(some.then_some(united)).collect()
     }
 
     /// The places by their numbers.
     pub(super) fn places(&self) -> Vec<Place> {
         self.places.iter().map(|(place, _)| *place).collect()
+    }
+
+    /// A sequence by its number.
+    pub(super) fn sequence(&self, id: SequenceId) -> &Sequence {
+        &self.sequences[id.0 as usize]
+    }
+
+    fn sequence_number(&mut self, sequence: Sequence) -> SequenceId {
+        if let Some(&id) = self.sequence_numbers.get(&sequence) {
+            return id;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "far fewer sequences are ever made")]
+        let id = SequenceId(self.sequences.len() as u32);
+        self.sequences.push(sequence.clone());
+        self.sequence_numbers.insert(sequence, id);
+        id
     }
 
     /// Two sequences as one, when they differ at this place only.
@@ -105,45 +129,114 @@ impl Symbols {
 
 /// Symbols in a row. A content "has" it when its bytes are somewhere in a row, each of its set, and
 /// the assertions hold between them.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Text {
-    pub(super) symbols: Vec<Symbol>,
+    symbols: [Symbol; TEXT_LENGTH_MAX],
+    length: u8,
     /// Whether this is all of what a part matches, or only its front or its back.
     pub(super) whole: bool,
     /// A clause that is fulfilled whenever a part begins or ends like this.
     pub(super) also: Option<NeedId>,
 }
 
+/// A side of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Before,
+    After,
+}
+
 /// What a text is looked for by.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Mark {
     /// It never occurs.
     Never,
     /// By a sequence that is in it, with its likelihood at a place.
-    Sequence(Sequence, f32),
+    Sequence(SequenceId, f32),
     /// Not in a row.
     None,
 }
 
 impl Text {
-    /// The empty text.
-    pub(super) fn empty() -> Self {
-        Self::whole(Vec::new())
+    /// The empty text, all of what a part matches.
+    pub(super) const EMPTY: Self =
+        Self { symbols: [Symbol(0); TEXT_LENGTH_MAX], length: 0, whole: true, also: None };
+
+    /// The first symbols (or, cut before, the last), whole if they are all.
+    pub(super) fn of(symbols: impl IntoIterator<Item = Symbol>) -> Self {
+        let mut text = Self::EMPTY;
+        for symbol in symbols {
+            if text.len() == TEXT_LENGTH_MAX {
+                text.whole = false;
+                break;
+            }
+            text.symbols[text.len()] = symbol;
+            text.length += 1;
+        }
+        text
     }
 
-    /// A text that is all of what a part matches.
-    pub(super) fn whole(symbols: Vec<Symbol>) -> Self {
-        Self { symbols, whole: true, also: None }
+    /// Its symbols.
+    pub(super) fn symbols(&self) -> &[Symbol] {
+        &self.symbols[..self.len()]
     }
 
-    /// This text and then another, which it touches.
-    pub(super) fn then(&self, next: &Self) -> Self {
-        let symbols = self.symbols.iter().chain(&next.symbols).copied().collect();
-        Self { symbols, whole: self.whole && next.whole, also: self.also.or(next.also) }
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.length)
+    }
+
+    /// The same cut on one side, if it is longer than this.
+    pub(super) fn cut(self, length: usize, side: Side) -> Self {
+        let more = self.len().saturating_sub(length);
+        if more == 0 {
+            return self;
+        }
+        let kept = match side {
+            Side::After => &self.symbols()[..length],
+            Side::Before => &self.symbols()[more..],
+        };
+        Self { whole: false, also: self.also, ..Self::of(kept.iter().copied()) }
+    }
+
+    /// This text and then another, which it touches; cut on one side if that is too long.
+    pub(super) fn then(&self, next: &Self, cut: Side) -> Self {
+        let length = self.len() + next.len();
+        let skipped = match cut {
+            Side::After => 0,
+            Side::Before => length.saturating_sub(TEXT_LENGTH_MAX),
+        };
+        let symbols = self.symbols().iter().chain(next.symbols()).skip(skipped).copied();
+        let whole = self.whole && next.whole && length <= TEXT_LENGTH_MAX;
+        Self { whole, also: self.also.or(next.also), ..Self::of(symbols) }
+    }
+
+    /// Without the last symbol (or the first), and that symbol.
+    pub(super) fn split(&self, side: Side) -> Option<(Self, Symbol)> {
+        let symbols = self.symbols();
+        let (rest, symbol) = match side {
+            Side::After => symbols.split_last().map(|(last, rest)| (rest, last))?,
+            Side::Before => symbols.split_first().map(|(first, rest)| (rest, first))?,
+        };
+        Some((
+            Self { whole: self.whole, also: self.also, ..Self::of(rest.iter().copied()) },
+            *symbol,
+        ))
+    }
+
+    /// With a symbol more at the end (or before).
+    pub(super) fn joined(&self, symbol: Symbol, side: Side) -> Self {
+        let (before, after) = match side {
+            Side::After => (None, Some(symbol)),
+            Side::Before => (Some(symbol), None),
+        };
+        let symbols = before.into_iter().chain(self.symbols().iter().copied()).chain(after);
+        Self { whole: self.whole, also: self.also, ..Self::of(symbols) }
     }
 
     /// The set of which it is hardest to find a byte, and how likely one is at a place.
     pub(super) fn rarest(&self, symbols: &Symbols) -> Option<(ByteSet, f32)> {
-        self.symbols
+        self.symbols()
             .iter()
             .filter_map(|&symbol| symbols.place(symbol))
             .map(|(place, chance)| (place.bytes, chance.alone()))
@@ -153,17 +246,30 @@ impl Text {
     /// A sequence that every content with this text has. `before` and `after` are what may stand
     /// beside the whole text.
     pub(super) fn mark(&self, symbols: &mut Symbols, before: Place, after: Place) -> Mark {
+        if before != Place::ANY || after != Place::ANY {
+            return self.find_mark(symbols, before, after);
+        }
+        let key = Self { also: None, ..*self };
+        if let Some(&mark) = symbols.marks.get(&key) {
+            return mark;
+        }
+        let mark = self.find_mark(symbols, before, after);
+        symbols.marks.insert(key, mark);
+        mark
+    }
+
+    fn find_mark(&self, symbols: &mut Symbols, before: Place, after: Place) -> Mark {
         // Where a text was cut behind a byte of no word, the last two are as good as the whole front
         // of the word, and the same for many words.
-        if let [.., letter, noise] = self.symbols[..]
+        if let [.., letter, noise] = *self.symbols()
             && !self.whole
-            && self.symbols.len() > 2
+            && self.len() > 2
             && symbols.is_noise(noise)
             && !symbols.is_noise(letter)
             && symbols.place(noise).is_some_and(|(_, chance)| chance.alone() < RARE)
         {
-            let short = Self { symbols: vec![letter, noise], ..self.clone() };
-            return short.mark(symbols, Place::ANY, after);
+            let short = Self { whole: false, ..Self::of([letter, noise]) };
+            return short.find_mark(symbols, Place::ANY, after);
         }
         let mut places = self.places(symbols, before, after);
         if places.iter().any(|(place, _)| place.is_none()) {
@@ -185,42 +291,34 @@ impl Text {
         let Some(window) = places.windows(length).min_by(least) else { return Mark::None };
         let numbers = window.iter().map(|&(place, _)| symbols.number(place)).collect();
         match numbers {
-            Some(numbers) => Mark::Sequence(Sequence(numbers), of(window)),
+            Some(numbers) => Mark::Sequence(symbols.sequence_number(Sequence(numbers)), of(window)),
             None => Mark::None,
         }
     }
 
     /// Its places with those on both sides, narrowed by the assertions between them.
     fn places(&self, symbols: &Symbols, before: Place, after: Place) -> Vec<(Place, Chance)> {
-        let mut places = Vec::with_capacity(self.symbols.len() + 2);
+        let mut places = Vec::with_capacity(self.len() + 2);
         places.push((before, Chance::of(&before)));
-        let mut between = self.symbols.iter().enumerate();
-        let mut pending = 0..0;
-        loop {
-            let (at, right) = match between.next() {
-                None => (self.symbols.len(), Some((after, Chance::of(&after)))),
-                Some((at, &symbol)) => (at, symbols.place(symbol).copied()),
+        let mut assertions = 0;
+        for (at, &symbol) in self.symbols().iter().enumerate() {
+            let Some(&place) = symbols.place(symbol) else {
+                assertions += 1;
+                continue;
             };
-            let Some(mut right) = right else { continue };
-            pending.end = at;
-            for &assertion in &self.symbols[pending.clone()] {
-                if let Some(left) = places.last_mut() {
-                    narrow(assertion, left, &mut right);
-                }
-            }
-            places.push(right);
-            if at == self.symbols.len() {
-                return places;
-            }
-            pending.start = at + 1;
+            push(&mut places, &self.symbols()[at - assertions..at], place);
+            assertions = 0;
         }
+        let last = &self.symbols()[self.len() - assertions..];
+        push(&mut places, last, (after, Chance::of(&after)));
+        places
     }
 
     /// What may stand right behind (or before) a part whose back (or front) this is.
     pub(super) fn beside(&self, symbols: &Symbols, side: Side) -> Place {
         let nearest = match side {
-            Side::Before => self.symbols.last(),
-            Side::After => self.symbols.first(),
+            Side::Before => self.symbols().last(),
+            Side::After => self.symbols().first(),
         };
         match nearest {
             Some(&Symbol::START) if side == Side::Before => Place::BEYOND,
@@ -231,11 +329,14 @@ impl Text {
     }
 }
 
-/// A side of a text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Before,
-    After,
+/// Adds a place, with assertions between it and the last one.
+fn push(places: &mut Vec<(Place, Chance)>, assertions: &[Symbol], mut place: (Place, Chance)) {
+    if let Some(left) = places.last_mut() {
+        for &assertion in assertions {
+            narrow(assertion, left, &mut place);
+        }
+    }
+    places.push(place);
 }
 
 /// Leaves to the places left and right of an assertion only what it allows.
