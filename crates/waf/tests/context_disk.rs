@@ -311,11 +311,13 @@ fn child() {
     loop {
         n += 1;
         child_step(&context, n);
-        // When another batch has been written, what was done before it began is on disk.
+        // The step before this one was done while this batch had not been counted yet, so it is in
+        // the next one at the latest. This step may have been cut in two: that next batch may begin
+        // between the end of this one and our looking.
         let now = context.counters().batches;
         if now > batches {
             writeln!(out, "kept {before_batch}").expect("the parent reads");
-            (batches, before_batch) = (now, n);
+            (batches, before_batch) = (now, n - 1);
         }
     }
 }
@@ -323,7 +325,7 @@ fn child() {
 #[test]
 fn nothing_is_lost_to_a_kill_but_the_last_batch() {
     let directory = Directory::new("kill");
-    let mut total = 0;
+    let (mut total, mut lasts) = (0, [0; 50]);
     for round in 0..20_u64 {
         let mut child = Command::new(std::env::current_exe().expect("a path"))
             .args(["--exact", "child", "--ignored", "--nocapture"])
@@ -347,15 +349,21 @@ fn nothing_is_lost_to_a_kill_but_the_last_batch() {
         let steps = steps_kept(&context);
         println!("round {round}: {said} steps were said to be kept, {steps} are");
         assert!(steps >= said, "round {round}: {steps} of {said} steps are left");
-        for key in 0..50_u64 {
-            // The last step before `said` that wrote this key, or a later one.
+        for (key, before) in (0..50_u64).zip(&mut lasts) {
             let text = key.to_string();
             let record = Record::new(Collection::Ip, text.as_bytes());
             let mut last = Vec::new();
             context.get(record, b"last", 1_000, |value| value.append_to(&mut last));
             let last = String::from_utf8(last).expect("text");
             let last: u64 = last.strip_prefix("step ").and_then(|n| n.parse().ok()).unwrap_or(0);
-            assert!(last % 50 == key && last + 50 > said, "key {key}: {last} of {said}");
+            // The last step until `said` that wrote this key, or a later one. The first steps of
+            // this child were perhaps the last that it wrote: the counter on disk may be ahead of
+            // what its steps wrote beside it, and the next child begins behind the counter.
+            let step = said.saturating_sub((said + 50 - key) % 50);
+            let least = if step > total { step } else { *before };
+            assert!(last == 0 || last % 50 == key, "key {key}: {last}");
+            assert!(last >= least, "round {round}, key {key}: {last}, and {least} was kept");
+            *before = last;
         }
         // A load is on disk whole.
         let list = Record::new(Collection::Resource, b"list");
@@ -364,7 +372,8 @@ fn nothing_is_lost_to_a_kill_but_the_last_batch() {
             versions.push(value.number());
             ControlFlow::Continue(())
         });
-        assert_eq!(versions.len(), 40);
+        let is_loaded = said >= 100 || !versions.is_empty();
+        assert_eq!(versions.len(), if is_loaded { 40 } else { 0 });
         assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
         assert!(said > total, "round {round} began before where the last one ended");
         total = steps;
