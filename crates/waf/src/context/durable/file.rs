@@ -15,6 +15,7 @@ use heed::{CommitOrAbort, Database, Env, PutFlags, WithoutTls};
 use super::super::settings::Settings;
 use super::super::slot::{Kept, Slot};
 use super::super::store::Store;
+use super::writer::Still;
 use super::{Fault, format, sys};
 
 type Numbered<'e> = Database<'e, U64<BigEndian>, Raw>;
@@ -112,9 +113,14 @@ impl StoreFile {
     }
 
     /// Writes what these slots hold by now, or deletes them, in one transaction. `slots` is put in
-    /// order.
-    pub(super) fn write(&mut self, store: &Store, slots: &mut [Arc<Slot>]) -> Result<(), Fault> {
-        match self.try_write(store, slots) {
+    /// order; `still` is given back before the disk is waited for.
+    pub(super) fn write(
+        &mut self,
+        store: &Store,
+        slots: &mut [Arc<Slot>],
+        still: Still<'_>,
+    ) -> Result<(), Fault> {
+        match self.try_write(store, slots, still) {
             Ok((last_record, last_variable)) => {
                 self.last_record = last_record;
                 self.last_variable = last_variable;
@@ -125,7 +131,12 @@ impl StoreFile {
         }
     }
 
-    fn try_write(&self, store: &Store, slots: &mut [Arc<Slot>]) -> heed::Result<(u64, u64)> {
+    fn try_write(
+        &self,
+        store: &Store,
+        slots: &mut [Arc<Slot>],
+        still: Still<'_>,
+    ) -> heed::Result<(u64, u64)> {
         let (mut last_record, mut last_variable) = (self.last_record, self.last_variable);
         let mut bytes = Vec::new();
         let mut records = Vec::new();
@@ -165,6 +176,7 @@ impl StoreFile {
         for id in &self.orphans {
             record_base.delete(&mut txn, id)?;
         }
+        drop(still);
         txn.commit()?;
         Ok((last_record, last_variable))
     }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 
 use crossbeam_queue::SegQueue;
@@ -23,7 +23,8 @@ use super::file::StoreFile;
 #[derive(Default)]
 pub(in super::super) struct Unwritten {
     queue: SegQueue<Arc<Slot>>,
-    /// Held while a batch is cut, and while a load puts all of its slots in the queue.
+    /// Held from when a batch is cut until what its slots hold has been read, and while a load shows
+    /// itself and puts all of its slots in the queue: a batch has all of a load or nothing.
     together: Lock<()>,
     batches: AtomicU64,
     failures: AtomicU64,
@@ -52,10 +53,11 @@ impl Unwritten {
         (self.batches.load(Ordering::Relaxed), self.failures.load(Ordering::Relaxed))
     }
 
-    fn cut(&self) -> Vec<Arc<Slot>> {
-        let _together = self.together.lock();
+    /// What is to be written, with what keeps loads from showing themselves until it has been read.
+    fn cut(&self) -> (Vec<Arc<Slot>>, Still<'_>) {
+        let still = self.together.lock();
         let count = self.queue.len();
-        std::iter::from_fn(|| self.queue.pop()).take(count).collect()
+        (std::iter::from_fn(|| self.queue.pop()).take(count).collect(), still)
     }
 }
 
@@ -64,6 +66,9 @@ impl fmt::Debug for Unwritten {
         f.debug_struct("Unwritten").field("slots", &self.queue.len()).finish_non_exhaustive()
     }
 }
+
+/// While this is held, no load shows itself.
+pub(super) type Still<'a> = MutexGuard<'a, ()>;
 
 /// The thread's handle; dropping it writes what is left and ends the thread.
 #[derive(Debug)]
@@ -129,11 +134,11 @@ fn run(store: &Store, mut file: StoreFile, wishes: &Receiver<Flush>) {
 }
 
 fn write(store: &Store, unwritten: &Unwritten, file: &mut StoreFile) -> Result<(), Fault> {
-    let mut slots = unwritten.cut();
+    let (mut slots, still) = unwritten.cut();
     if slots.is_empty() && !file.has_orphans() {
         return Ok(());
     }
-    let result = file.write(store, &mut slots);
+    let result = file.write(store, &mut slots, still);
     if result.is_ok() {
         unwritten.batches.fetch_add(1, Ordering::Relaxed);
     } else {
