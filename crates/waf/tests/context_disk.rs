@@ -136,6 +136,43 @@ fn a_second_process_is_refused() {
     directory.open();
 }
 
+#[test]
+fn a_store_that_was_let_go_can_be_opened_and_be_taken_back() {
+    let directory = Directory::new("handover");
+    let old = directory.open();
+    fill(&old);
+    let before = all(&old, 2_000);
+    old.let_go().expect("written");
+    old.let_go().expect("nothing is left to do");
+    let new = directory.open();
+    assert_eq!(all(&new, 2_000), before);
+    // The old one goes on in memory, and nobody else hears of it.
+    let record = Record::new(Collection::Ip, b"10.0.0.1");
+    old.add(record, b"hits", 1, 2_000).expect("room");
+    old.flush().expect("there is no file to write to");
+    let refused = old.take_back();
+    assert!(matches!(refused, Err(Fault::Held { .. })), "{refused:?}");
+    // The new one writes and fails: the old one's state is what counts.
+    new.set(record, b"new", b"x", 2_000).expect("room");
+    new.remove(Record::new(Collection::Ip, b"10.0.0.2"), b"hits", 2_000);
+    drop(new);
+    old.take_back().expect("nobody holds it");
+    old.take_back().expect("it is there already");
+    old.set(record, b"later", b"x", 2_000).expect("room");
+    let before = all(&old, 2_000);
+    assert_eq!(number(&old, record, b"hits"), Some(8));
+    drop(old);
+    assert_eq!(all(&directory.open(), 2_000), before);
+
+    // Not even damage is in the way of who has it all in memory.
+    let old = directory.open();
+    old.let_go().expect("written");
+    fs::write(data(&directory), b"something else entirely").expect("a file");
+    old.take_back().expect("the file is made anew");
+    drop(old);
+    assert_eq!(all(&directory.open(), 2_000), before);
+}
+
 fn data(directory: &Directory) -> PathBuf {
     directory.0.join("data.mdb")
 }
@@ -179,6 +216,7 @@ fn a_damaged_file_is_named_and_only_set_aside_if_that_is_allowed() {
 
     let aside = Settings { damaged: Damaged::SetAside, ..Settings::default() };
     let context = Context::open(&directory.0, &aside, 2_000).expect("an empty store");
+    assert!(matches!(context.set_aside(), Some(Fault::Damaged { .. })));
     assert_eq!(all(&context, 2_000), [""; 0]);
     drop(context);
     assert_eq!(fs::read(directory.0.join("data.mdb.aside")).expect("a file"), bit);

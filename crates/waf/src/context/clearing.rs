@@ -183,7 +183,7 @@ impl Store {
             self.forget(locked, &cells, &slot, now_ms, Some(Forgotten::Expired));
         }
         if !lives {
-            kept.renew(now_ms, self.settings.timeout_s);
+            kept.renew(now_ms, self.timeout_s());
         }
     }
 

@@ -12,7 +12,7 @@
 //! - What has expired is never seen again, whether or not it has been cleared away yet.
 //! - Limits are [`Settings`]; a full store forgets what would expire soonest, and counts it.
 //! - [`Context::open`] keeps a copy on disk, written behind in batches by one thread, and starts
-//!   from it.
+//!   from it. [`Context::let_go`] leaves it to another process, [`Context::take_back`] takes it back.
 //!
 //! What travels between gates, and how, is the program's business; this offers a feed of changes
 //! ([`Context::watch`]), a snapshot and a way to apply what others changed ([`Context::apply`]).
@@ -66,6 +66,7 @@ pub const RECORD_BYTES: usize = 128;
 pub struct Context {
     store: Arc<Store>,
     writer: Option<Writer>,
+    set_aside: Option<Fault>,
 }
 
 /// How long a variable is kept.
@@ -135,14 +136,21 @@ pub struct Counters {
 impl Context {
     /// A store that lives as long as the process.
     pub fn in_memory(settings: &Settings) -> Arc<Self> {
-        Arc::new(Self { store: Arc::new(Store::new(settings.clone(), None)), writer: None })
+        let store = Arc::new(Store::new(settings.clone(), None));
+        Arc::new(Self { store, writer: None, set_aside: None })
     }
 
     /// A store that is kept on disk in `directory`, which is made if it is not there, and begins
     /// with what is found in it. Expired variables are left behind.
     pub fn open(directory: &Path, settings: &Settings, now_ms: u64) -> Result<Arc<Self>, Fault> {
-        let (store, writer) = durable::open(directory, settings, now_ms)?;
-        Ok(Arc::new(Self { store, writer: Some(writer) }))
+        let durable::Opened { store, writer, set_aside } =
+            durable::open(directory, settings, now_ms)?;
+        Ok(Arc::new(Self { store, writer: Some(writer), set_aside }))
+    }
+
+    /// What was wrong with the file that [`Damaged::SetAside`] has renamed, if one was.
+    pub fn set_aside(&self) -> Option<&Fault> {
+        self.set_aside.as_ref()
     }
 
     /// Visits the value of a variable. `visit` has to be short: memory that others free is held
@@ -182,6 +190,27 @@ impl Context {
             }
             match plain.and_then(cell::Plain::value) {
                 Some(value) => visit(&slot.name, value),
+                None => ControlFlow::Continue(()),
+            }
+        });
+    }
+
+    /// Visits the variables of a record as [`Self::each`] does, each with the time when it is
+    /// forgotten (milliseconds since the epoch) unless it is written before; `None` for never.
+    pub fn each_until(
+        &self,
+        record: Record<'_>,
+        now_ms: u64,
+        mut visit: impl FnMut(&[u8], Value<'_>, Option<u64>) -> ControlFlow<()>,
+    ) {
+        self.store.walk(Place { record, name: b"" }, now_ms, |slot, plain| {
+            if slot.kept.record() != record {
+                return ControlFlow::Break(());
+            }
+            match plain.and_then(|plain| Some((plain.value()?, slot.due_ms(plain)))) {
+                Some((value, due_ms)) => {
+                    visit(&slot.name, value, Some(due_ms).filter(|due_ms| *due_ms != u64::MAX))
+                }
                 None => ControlFlow::Continue(()),
             }
         });
@@ -269,6 +298,11 @@ impl Context {
         self.store.set_timeout(Place { record, name: b"" }, timeout_s, now_ms)
     }
 
+    /// Sets how long records that begin from now on are kept after their last write, in seconds.
+    pub fn set_default_timeout(&self, timeout_s: u32) {
+        self.store.timeout_s.store(timeout_s, Ordering::Relaxed);
+    }
+
     /// Writes all `entries`: whoever reads sees none of them or all. They need room beside what
     /// they replace. A place named twice gets its later entry. One load runs at a time; another
     /// waits for it, readers and other writers do not.
@@ -329,6 +363,19 @@ impl Context {
     /// Waits until all that was written before this call is on disk.
     pub fn flush(&self) -> Result<(), Fault> {
         self.writer.as_ref().map_or(Ok(()), Writer::flush)
+    }
+
+    /// Writes what is left, closes the file and gives its lock up, so that another process can open
+    /// the store. Reads and writes go on in memory only, until [`Self::take_back`]. If the last
+    /// batch cannot be written, that is returned, and the store is let go all the same.
+    pub fn let_go(&self) -> Result<(), Fault> {
+        self.writer.as_ref().map_or(Ok(()), Writer::let_go)
+    }
+
+    /// Opens the file that was let go again, and writes down in one transaction what is kept by now,
+    /// in place of whatever another process has left in it. Does nothing if it was not let go.
+    pub fn take_back(&self) -> Result<(), Fault> {
+        self.writer.as_ref().map_or(Ok(()), Writer::take_back)
     }
 
     /// What the store has done and holds.

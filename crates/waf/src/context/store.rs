@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::address::Record;
 use super::agenda::{Lock, Shards};
@@ -30,6 +30,8 @@ pub(super) struct Store {
     pub(super) unwritten: Option<Unwritten>,
     pub(super) entries: AtomicUsize,
     pub(super) bytes: AtomicUsize,
+    /// How long a new record is kept after its last write, in seconds.
+    pub(super) timeout_s: AtomicU32,
     pub(super) expired: AtomicU64,
     pub(super) evicted: AtomicU64,
     pub(super) refused: AtomicU64,
@@ -41,6 +43,7 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn new(settings: Settings, unwritten: Option<Unwritten>) -> Self {
         Self {
+            timeout_s: AtomicU32::new(settings.timeout_s),
             settings,
             index: Index::new(),
             shards: Shards::new(),
@@ -54,6 +57,11 @@ impl Store {
             loading: Lock::default(),
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// How long a record that begins now is kept after its last write, in seconds.
+    pub(super) fn timeout_s(&self) -> u32 {
+        self.timeout_s.load(Ordering::Relaxed)
     }
 
     pub(super) fn id(&self) -> u64 {

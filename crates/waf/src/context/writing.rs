@@ -142,7 +142,7 @@ impl<'a> Writing<'a> {
             let about = About {
                 created_ms: self.now_ms,
                 updated_ms: self.now_ms,
-                timeout_s: store.settings.timeout_s,
+                timeout_s: store.timeout_s(),
                 updates: 0,
             };
             let kept = Arc::new(Kept::new(record, store.id(), about));

@@ -31,6 +31,8 @@ pub(super) struct StoreFile {
     last_variable: u64,
     /// Records that were found without a variable, to be deleted with the next batch.
     orphans: Vec<u64>,
+    /// Whether the next batch replaces all that is in the file.
+    anew: bool,
 }
 
 impl StoreFile {
@@ -50,6 +52,7 @@ impl StoreFile {
                 last_record: 0,
                 last_variable: 0,
                 orphans: Vec::new(),
+                anew: false,
             }),
             Format::Newer(format) => {
                 env.prepare_for_closing().wait();
@@ -63,8 +66,9 @@ impl StoreFile {
         }
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
+    /// Lets the next batch replace all that is in the file.
+    pub(super) fn begin_anew(&mut self) {
+        self.anew = true;
     }
 
     /// Closes the file, so that it can be moved.
@@ -108,8 +112,8 @@ impl StoreFile {
     }
 
     /// Whether there is something to clear away that no slot stands for.
-    pub(super) fn has_orphans(&self) -> bool {
-        !self.orphans.is_empty()
+    pub(super) fn has_leftovers(&self) -> bool {
+        self.anew || !self.orphans.is_empty()
     }
 
     /// Writes what these slots hold by now, or deletes them, in one transaction. `slots` is put in
@@ -125,6 +129,7 @@ impl StoreFile {
                 self.last_record = last_record;
                 self.last_variable = last_variable;
                 self.orphans.clear();
+                self.anew = false;
                 Ok(())
             }
             Err(error) => Err(fault(&self.directory, &self.path, &error)),
@@ -143,6 +148,10 @@ impl StoreFile {
         slots.sort_unstable_by_key(|slot| slot.id);
         let Databases { records: record_base, variables } = databases(&self.env)?;
         let mut txn = self.env.write_txn()?;
+        if self.anew {
+            record_base.clear(&mut txn)?;
+            variables.clear(&mut txn)?;
+        }
         for slot in slots {
             // From here on, who changes it puts it in the queue again.
             slot.unwritten.swap(false, Ordering::AcqRel);

@@ -98,31 +98,75 @@ impl std::error::Error for Fault {
     }
 }
 
+/// A store with what writes it down.
+pub(super) struct Opened {
+    pub(super) store: Arc<Store>,
+    pub(super) writer: Writer,
+    /// What was wrong with the file that was set aside, if one was.
+    pub(super) set_aside: Option<Fault>,
+}
+
 /// Opens the store in `directory` and starts the thread that writes to it.
-pub(super) fn open(
-    directory: &Path,
-    settings: &Settings,
-    now_ms: u64,
-) -> Result<(Arc<Store>, Writer), Fault> {
+pub(super) fn open(directory: &Path, settings: &Settings, now_ms: u64) -> Result<Opened, Fault> {
     let refused = |path: &Path, cause| Fault::Refused { path: path.to_owned(), cause };
     fs::create_dir_all(directory).map_err(|cause| refused(directory, cause))?;
     let owner = own(directory)?;
     let path = directory.join("data.mdb");
+    let mut set_aside = None;
     let (store, file) = match read(directory, &path, settings, now_ms) {
-        Err(Fault::Damaged { .. } | Fault::Newer { .. })
+        Err(fault @ (Fault::Damaged { .. } | Fault::Newer { .. }))
             if settings.damaged == Damaged::SetAside =>
         {
-            // One is kept, the latest: a gate that finds damage at every start fills no disk.
-            fs::rename(&path, directory.join("data.mdb.aside"))
-                .map_err(|cause| refused(&path, cause))?;
+            put_aside(directory, &path)?;
+            set_aside = Some(fault);
             read(directory, &path, settings, now_ms)?
         }
         result => result?,
     };
     let store = Arc::new(store);
-    let writer = Writer::start(Arc::clone(&store), file, owner)
+    let held = Held { file, owner };
+    let writer = Writer::start(Arc::clone(&store), directory.to_owned(), held)
         .map_err(|cause| refused(directory, cause))?;
-    Ok((store, writer))
+    Ok(Opened { store, writer, set_aside })
+}
+
+/// Renames a file that cannot be used. One is kept, the latest: a gate that finds damage at every
+/// start fills no disk.
+fn put_aside(directory: &Path, path: &Path) -> Result<(), Fault> {
+    fs::rename(path, directory.join("data.mdb.aside"))
+        .map_err(|cause| Fault::Refused { path: path.to_owned(), cause })
+}
+
+/// The file with its lock.
+struct Held {
+    file: StoreFile,
+    owner: fs::File,
+}
+
+impl Held {
+    /// Takes the lock and opens the file, for a store that is in memory: what the file holds counts
+    /// for nothing, and neither does damage in it.
+    fn again(directory: &Path, settings: &Settings) -> Result<Self, Fault> {
+        let owner = own(directory)?;
+        let path = directory.join("data.mdb");
+        let open =
+            || check::check(&path).and_then(|()| StoreFile::open(directory, &path, settings));
+        let mut file = match open() {
+            Err(Fault::Damaged { .. } | Fault::Newer { .. }) => {
+                put_aside(directory, &path)?;
+                open()?
+            }
+            result => result?,
+        };
+        file.begin_anew();
+        Ok(Self { file, owner })
+    }
+
+    /// Closes the file. The lock goes last: whoever opens the store next finds it whole.
+    fn close(self) {
+        self.file.close();
+        drop(self.owner);
+    }
 }
 
 /// Takes the lock of the store, which ends with the process at the latest.

@@ -1,9 +1,9 @@
 //! The thread that writes behind: what has changed, about once a second, in one transaction.
 
 use std::fmt;
-use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, MutexGuard};
@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use crossbeam_queue::SegQueue;
 
 use super::super::agenda::Lock;
-use super::super::slot::Slot;
+use super::super::slot::{Place, Slot};
 use super::super::store::Store;
-use super::Fault;
 use super::file::StoreFile;
+use super::{Fault, Held};
 
 /// What has changed since it was last written. A slot is in the queue at most once however often it
 /// changes, so the store's limits bound the queue. What is written of it is what it holds when its
@@ -74,29 +74,51 @@ pub(super) type Still<'a> = MutexGuard<'a, ()>;
 #[derive(Debug)]
 pub(in super::super) struct Writer {
     directory: PathBuf,
-    requests: Option<SyncSender<Flush>>,
+    requests: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A wish that a batch be written now; answered when it was.
-type Flush = SyncSender<Result<(), Fault>>;
+/// What the thread is asked to do now; answered when it is done.
+type Request = (Wish, SyncSender<Result<(), Fault>>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    /// Write a batch.
+    Flush,
+    /// Write a batch and leave the file to another process.
+    LetGo,
+    /// Have the file again.
+    TakeBack,
+}
 
 impl Writer {
-    pub(super) fn start(store: Arc<Store>, file: StoreFile, owner: fs::File) -> io::Result<Self> {
-        let directory = file.directory().to_owned();
+    pub(super) fn start(store: Arc<Store>, directory: PathBuf, held: Held) -> io::Result<Self> {
         let (requests, wishes) = sync_channel(16);
-        let thread = std::thread::Builder::new().name("context".to_owned()).spawn(move || {
-            run(&store, file, &wishes);
-            // The lock goes last: whoever opens the store next finds it whole.
-            drop(owner);
-        })?;
+        let path = directory.clone();
+        let thread = std::thread::Builder::new()
+            .name("context".to_owned())
+            .spawn(move || run(&store, &path, held, &wishes))?;
         Ok(Self { directory, requests: Some(requests), thread: Some(thread) })
     }
 
-    /// Waits until all that was marked before is written.
+    /// Waits until all that was marked before is written; at once if the file was let go.
     pub(in super::super) fn flush(&self) -> Result<(), Fault> {
+        self.ask(Wish::Flush)
+    }
+
+    /// Writes what is left and leaves the file to another process.
+    pub(in super::super) fn let_go(&self) -> Result<(), Fault> {
+        self.ask(Wish::LetGo)
+    }
+
+    /// Opens the file again and writes all there is to it.
+    pub(in super::super) fn take_back(&self) -> Result<(), Fault> {
+        self.ask(Wish::TakeBack)
+    }
+
+    fn ask(&self, wish: Wish) -> Result<(), Fault> {
         let (answer, answered) = sync_channel(1);
-        let asked = self.requests.as_ref().map(|requests| requests.send(answer));
+        let asked = self.requests.as_ref().map(|requests| requests.send((wish, answer)));
         match (asked, answered.recv()) {
             (Some(Ok(())), Ok(result)) => result,
             _ => Err(Fault::Disk {
@@ -117,25 +139,46 @@ impl Drop for Writer {
     }
 }
 
-fn run(store: &Store, mut file: StoreFile, wishes: &Receiver<Flush>) {
+fn run(store: &Store, directory: &Path, held: Held, requests: &Receiver<Request>) {
     let Some(unwritten) = &store.unwritten else { return };
+    // Without the file, what changes stays marked, and is written when it is had again.
+    let mut held = Some(held);
     loop {
-        let wish = wishes.recv_timeout(store.settings.batch_interval);
-        let result = write(store, unwritten, &mut file);
-        match wish {
-            Ok(answer) => match answer.try_send(result) {
-                Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
-            },
+        let request = requests.recv_timeout(store.settings.batch_interval);
+        let mut result = match &mut held {
+            Some(held) => write(store, unwritten, &mut held.file),
+            None => Ok(()),
+        };
+        match request {
+            Ok((wish, answer)) => {
+                match wish {
+                    Wish::Flush => {}
+                    Wish::LetGo => held.take().into_iter().for_each(Held::close),
+                    Wish::TakeBack if held.is_some() => {}
+                    Wish::TakeBack => {
+                        result = Held::again(directory, &store.settings).and_then(|again| {
+                            store.index.walk(Place::FIRST, |slot| {
+                                unwritten.mark(slot);
+                                ControlFlow::Continue(())
+                            });
+                            write(store, unwritten, &mut held.insert(again).file)
+                        });
+                    }
+                }
+                match answer.try_send(result) {
+                    Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    file.close();
+    held.into_iter().for_each(Held::close);
 }
 
 fn write(store: &Store, unwritten: &Unwritten, file: &mut StoreFile) -> Result<(), Fault> {
     let (mut slots, still) = unwritten.cut();
-    if slots.is_empty() && !file.has_orphans() {
+    if slots.is_empty() && !file.has_leftovers() {
         return Ok(());
     }
     let result = file.write(store, &mut slots, still);
