@@ -25,6 +25,10 @@ use tidegate_waf::seclang::{Disk, Entry, parse};
 use tidegate_waf::variable::Phase;
 use tidegate_waf::{Builtin, CoreRuleSet, Sources};
 
+/// The gate's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 struct Case {
     name: &'static str,
     method: &'static str,
@@ -231,6 +235,7 @@ fn main() {
         before: Vec::new(),
         after: Vec::new(),
     };
+    let before = resident("VmRSS");
     let began = Instant::now();
     let text = sources.text();
     let entry = Entry::Text { path: "measure.conf", text: text.as_bytes() };
@@ -240,6 +245,11 @@ fn main() {
     let compiled =
         compile(&document, &Disk::default()).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     println!("parsed in {parsed:?}, compiled by {:?}", began.elapsed());
+    println!(
+        "resident memory: {before:.1} MiB at first, {:.1} at most, {:.1} now",
+        resident("VmHWM"),
+        resident("VmRSS")
+    );
     let policy = Arc::new(
         compile_policy(&Arc::new(compiled.program), Mode::Block, "", "measure")
             .unwrap_or_else(|mistakes| panic!("{mistakes:#?}")),
@@ -270,4 +280,12 @@ fn main() {
             once.as_micros()
         );
     }
+}
+
+/// Memory of this process, in MiB, as the kernel has it in /proc/self/status.
+fn resident(what: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap_or_default();
+    let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok());
+    kib.unwrap_or(f64::NAN) / 1024.0
 }

@@ -99,29 +99,33 @@ impl Prefilter {
         let patterns = requirements.iter().map(|(id, _)| id.index() + 1).max().unwrap_or(0);
         let rows = rows_of(requirements);
         let words = rows.len() / 64;
-        let table = |size: usize, allows: &dyn Fn(&Requirement, usize) -> bool| {
+        let table = |size: usize, classes: &dyn Fn(&Requirement) -> Vec<usize>| {
             let mut table = vec![0; size * words];
             for (row, requirement) in rows.iter().enumerate() {
                 let Some(Row { requirement, .. }) = requirement else { continue };
-                for class in (0..size).filter(|&class| allows(requirement, class)) {
+                for class in classes(requirement) {
                     table[class * words + row / 64] |= 1 << (row % 64);
                 }
             }
             table
         };
-        let lengths = table(LENGTH_CLASSES, &|requirement, class| {
-            let (least, most) = lengths_of(class);
-            requirement.length_min <= most && requirement.length_max.is_none_or(|max| least <= max)
+        let lengths = table(LENGTH_CLASSES, &|requirement| {
+            let Requirement { length_min, length_max, .. } = *requirement;
+            let allows = |&class: &usize| {
+                let (least, most) = lengths_of(class);
+                length_min <= most && length_max.is_none_or(|max| least <= max)
+            };
+            (0..LENGTH_CLASSES).filter(allows).collect()
         });
-        let has = |set: &ByteSet, symbol| alphabet::signature(set) >> symbol & 1 == 1;
-        // An empty content has no first byte; what is beyond it stands for one.
-        let edge = |requirement: &Requirement| requirement.length_min == 0;
-        let firsts = table(SYMBOLS, &|requirement, symbol| {
-            has(&requirement.first, symbol) || symbol == usize::from(BEYOND) && edge(requirement)
-        });
-        let lasts = table(SYMBOLS, &|requirement, symbol| {
-            has(&requirement.last, symbol) || symbol == usize::from(BEYOND) && edge(requirement)
-        });
+        let edge = |requirement: &Requirement, set: &ByteSet| {
+            let signature = alphabet::signature(set);
+            // An empty content has no first byte; what is beyond it stands for one.
+            let empty = u64::from(requirement.length_min == 0) << BEYOND;
+            let allows = |&symbol: &usize| (signature | empty) >> symbol & 1 == 1;
+            (0..SYMBOLS).filter(allows).collect()
+        };
+        let firsts = table(SYMBOLS, &|requirement| edge(requirement, &requirement.first));
+        let lasts = table(SYMBOLS, &|requirement| edge(requirement, &requirement.last));
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             words,

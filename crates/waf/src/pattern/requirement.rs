@@ -2,7 +2,7 @@
 
 mod facts;
 pub(super) mod frequency;
-mod hash;
+pub(super) mod hash;
 mod needs;
 mod sequence;
 mod text;

@@ -1,8 +1,6 @@
 //! The 64 symbols that a content is read as: coarse enough for small tables, fine enough to tell
 //! attacks from text.
 
-use std::collections::HashMap;
-
 use super::super::{ByteSet, Edge, Place, requirement::frequency::Chance};
 
 /// How many symbols there are: as many as a word has bits, so that a set of them is a word.
@@ -61,18 +59,11 @@ pub(super) fn symbols_at(place: &Place) -> Signature {
     signature(&place.bytes) | beyond
 }
 
-/// How likely symbols are at a place of ordinary contents, each set asked for once.
-#[derive(Default)]
-pub(super) struct Chances(HashMap<Signature, Chance>);
-
-impl Chances {
-    pub(super) fn of(&mut self, symbols: Signature) -> Chance {
-        *self.0.entry(symbols).or_insert_with(|| {
-            let bytes = (0..=u8::MAX).filter(|&byte| symbols >> symbol(byte) & 1 == 1).collect();
-            let edge = if symbols >> BEYOND & 1 == 1 { Edge::Allowed } else { Edge::Excluded };
-            Chance::of(&Place { bytes, edge })
-        })
-    }
+/// How likely symbols are at a place of ordinary contents.
+pub(super) fn chance(symbols: Signature) -> Chance {
+    let bytes = (0..=u8::MAX).filter(|&byte| symbols >> symbol(byte) & 1 == 1).collect();
+    let edge = if symbols >> BEYOND & 1 == 1 { Edge::Allowed } else { Edge::Excluded };
+    Chance::of(&Place { bytes, edge })
 }
 
 #[cfg(test)]

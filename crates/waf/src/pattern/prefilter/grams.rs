@@ -6,12 +6,15 @@
 //! bit for each fits in 32 KiB, which stay close, and a look-up does not depend on the one
 //! before. Where a gram is known, each sequence behind it is first tested at one more place.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::{
-    super::{Place, Requirement, Sequence, requirement::frequency::Chance},
+    super::{
+        Place, Sequence,
+        requirement::{frequency::Chance, hash::Quick},
+    },
     LAYERS, Progress, Row,
-    alphabet::{self, BEYOND, Chances, SYMBOLS, Signature},
+    alphabet::{self, BEYOND, SYMBOLS, Signature},
 };
 
 /// Bits of a symbol.
@@ -111,10 +114,11 @@ impl Grams {
         for (number, row) in rows.iter().enumerate() {
             let Some(row) = row else { continue };
             let clauses = row.clauses().iter().filter(|clause| !clause.sequences.is_empty());
+            let places = builder.numbered(&row.requirement.places);
             for (layer, clause) in clauses.take(LAYERS).enumerate() {
                 let target = Target { word: number / 64, bit: 1 << (number % 64), layer };
                 for sequence in &clause.sequences {
-                    builder.add(&row.requirement, sequence, target);
+                    builder.add(&places, sequence, target);
                 }
             }
         }
@@ -242,8 +246,11 @@ impl Table {
     }
 
     fn new(mut grams: Vec<(u32, Signature, u64, Entry)>) -> Self {
-        grams.sort_unstable();
-        grams.dedup();
+        // Of one sequence there is one gram, so what has both numbers in common is the same.
+        let numbers =
+            |gram: &(u32, _, _, Entry)| u64::from(gram.0) << 32 | u64::from(gram.3.sequence);
+        grams.sort_unstable_by_key(numbers);
+        grams.dedup_by_key(|gram| numbers(gram));
         let mut known = vec![0u64; WORDS];
         let mut buckets: Vec<Bucket> = Vec::new();
         let mut last = None;
@@ -369,16 +376,20 @@ impl Gram {
         self.ways(places) <= WAYS_MAX
     }
 
-    /// The stretch that ordinary contents meet least, of those with few ways to be written.
-    fn rarest(places: &[Signature], chances: &mut Chances) -> Option<Self> {
+    /// The stretch that ordinary contents meet least, of those with few ways to be written; `chances`
+    /// are those of the places.
+    fn rarest(places: &[Signature], chances: &[Chance]) -> Option<Self> {
         let mut best: Option<(f32, Self)> = None;
         for gram in (LENGTH_MIN..=LENGTH_MAX).flat_map(|length| Self::all(places.len(), length)) {
-            if !gram.is_narrow(places) {
+            let ways = gram.ways(places);
+            if ways > WAYS_MAX {
                 continue;
             }
+            // What is beside the sequence may be anything, which makes nothing rarer.
+            let first = usize::try_from(gram.offset).unwrap_or(0);
+            let within = &chances[first..places.len().min(first + gram.length)];
             #[expect(clippy::cast_precision_loss, reason = "only an estimate")]
-            let ways = gram.ways(places) as f32 * WAY_COST;
-            let cost = Chance::in_a_row(gram.symbols(places).map(|at| chances.of(at))) + ways;
+            let cost = Chance::in_a_row(within.iter().copied()) + ways as f32 * WAY_COST;
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, gram));
             }
@@ -389,51 +400,64 @@ impl Gram {
 
 #[derive(Default)]
 struct Builder {
-    numbers: BTreeMap<Place, u32>,
+    numbers: HashMap<Place, u32, Quick>,
     places: Vec<Place>,
-    known: HashMap<Box<[u32]>, Vec<Target>>,
+    known: HashMap<Box<[u32]>, Vec<Target>, Quick>,
 }
 
 impl Builder {
-    fn add(&mut self, requirement: &Requirement, sequence: &Sequence, target: Target) {
-        let number = |number: &u16| {
-            let place = requirement.places[usize::from(*number)];
-            *self.numbers.entry(place).or_insert_with(|| {
-                self.places.push(place);
+    /// The numbers of a requirement's places among those of all requirements.
+    fn numbered(&mut self, places: &[Place]) -> Vec<u32> {
+        let number = |place: &Place| {
+            *self.numbers.entry(*place).or_insert_with(|| {
+                self.places.push(*place);
                 index(self.places.len() - 1)
             })
         };
-        let numbers: Box<[u32]> = sequence.0.iter().map(number).collect();
+        places.iter().map(number).collect()
+    }
+
+    fn add(&mut self, places: &[u32], sequence: &Sequence, target: Target) {
+        let numbers = sequence.0.iter().map(|&number| places[usize::from(number)]).collect();
         self.known.entry(numbers).or_default().push(target);
     }
 
     fn build(self) -> Grams {
-        let Self { places, known, .. } = self;
+        let Self { places, known: looked_for, .. } = self;
         let symbols: Vec<Signature> = places.iter().map(alphabet::symbols_at).collect();
-        let mut all: Vec<(Box<[u32]>, Vec<Target>)> = known.into_iter().collect();
+        // Many places look alike in symbols.
+        let mut known: HashMap<Signature, Chance, Quick> = HashMap::default();
+        let likely: Vec<Chance> = symbols
+            .iter()
+            .map(|&symbols| *known.entry(symbols).or_insert_with(|| alphabet::chance(symbols)))
+            .collect();
+        let mut all: Vec<(Box<[u32]>, Vec<Target>)> = looked_for.into_iter().collect();
         all.sort_unstable();
         let (mut sequences, mut numbers, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         let mut grams: [Vec<_>; LENGTHS] = Default::default();
-        let mut chances = Chances::default();
+        let mut windows = Vec::new();
         for (sequence, fulfilled) in all {
-            let written: Vec<Signature> =
-                sequence.iter().map(|&number| symbols[number as usize]).collect();
             // What only an empty content has is decided by the signature.
             if sequence.iter().all(|&number| places[number as usize].bytes.is_empty()) {
                 continue;
             }
-            let Some(gram) = Gram::rarest(&written, &mut chances) else { continue };
-            let (symbols, test) = first_test(&written, gram, &mut chances);
+            let written: Vec<Signature> =
+                sequence.iter().map(|&number| symbols[number as usize]).collect();
+            let chances: Vec<Chance> =
+                sequence.iter().map(|&number| likely[number as usize]).collect();
+            let Some(gram) = Gram::rarest(&written, &chances) else { continue };
+            let (symbols, test) = first_test(&written, &chances, gram);
             let entry =
                 Entry { symbols, sequence: index(sequences.len()), offset: gram.offset, test };
             let longer = gram.length - LENGTH_MIN;
             let after = gram.after(&written);
             let rows = fulfilled.iter().fold(0, |rows, target| rows | target.bit);
-            write(&written, gram, &mut |window| {
+            write(&written, gram, &mut windows);
+            grams[longer].extend(windows.iter().map(|&window: &u32| {
                 let Position { word, turn } = positions(window >> SYMBOL_BITS)[longer];
                 let bit = (window + turn) & SYMBOL_MASK;
-                grams[longer].push((index(word) << SYMBOL_BITS | bit, after, rows, entry));
-            });
+                (index(word) << SYMBOL_BITS | bit, after, rows, entry)
+            }));
             let (first, first_target) = (index(numbers.len()), index(targets.len()));
             numbers.extend_from_slice(&sequence);
             targets.extend(fulfilled);
@@ -448,15 +472,14 @@ impl Builder {
 }
 
 /// The place outside of a gram, or else in it, that is hardest to meet; seen from the gram's begin.
-fn first_test(places: &[Signature], gram: Gram, chances: &mut Chances) -> (Signature, i16) {
+fn first_test(places: &[Signature], chances: &[Chance], gram: Gram) -> (Signature, i16) {
     let inside = |at: usize| {
         let at = isize::try_from(at).unwrap_or(isize::MAX) - isize::from(gram.offset);
         (0..isize::try_from(gram.length).unwrap_or(0)).contains(&at)
     };
-    let rank: Vec<(bool, f32)> =
-        (0..places.len()).map(|at| (inside(at), chances.of(places[at]).alone())).collect();
+    let rank = |at: usize| (inside(at), chances[at].alone());
     let best = (0..places.len()).min_by(|&a, &b| {
-        let (a, b) = (rank[a], rank[b]);
+        let (a, b) = (rank(a), rank(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
     let at = best.unwrap_or(0);
@@ -464,15 +487,19 @@ fn first_test(places: &[Signature], gram: Gram, chances: &mut Chances) -> (Signa
 }
 
 /// Every way to write a gram.
-fn write(places: &[Signature], gram: Gram, found: &mut impl FnMut(u32)) {
-    let mut windows = vec![0u32];
+fn write(places: &[Signature], gram: Gram, windows: &mut Vec<u32>) {
+    windows.clear();
+    windows.push(0);
     for symbols in gram.symbols(places) {
-        windows = windows
-            .iter()
-            .flat_map(|window| members(symbols).map(move |symbol| window << SYMBOL_BITS | symbol))
-            .collect();
+        // The first member takes the place of what it makes longer.
+        for at in 0..windows.len() {
+            let before = windows[at] << SYMBOL_BITS;
+            let mut members = members(symbols);
+            let Some(first) = members.next() else { continue };
+            windows[at] = before | first;
+            windows.extend(members.map(|symbol| before | symbol));
+        }
     }
-    windows.into_iter().for_each(found);
 }
 
 fn members(symbols: Signature) -> impl Iterator<Item = u32> {

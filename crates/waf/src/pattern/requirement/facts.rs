@@ -33,11 +33,14 @@
 //! `a` or `c` is needed, and `b` or `d`. Where that is much weaker than the alternatives by themselves,
 //! the pattern is split into *ways*, each with clauses of its own, of which one has to be fulfilled.
 
+use std::collections::HashMap;
+
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
 use super::{
     ByteSet, Clause, Place, class,
     frequency::{self, Chance},
+    hash::Quick,
     needs::{NeedId, Needs, reduced},
     text::{Side, Symbol, Symbols, TEXT_LENGTH_MAX, Text},
 };
@@ -83,7 +86,7 @@ pub(super) fn ways(hir: &Hir) -> (Vec<Place>, Vec<Vec<Clause>>) {
     {
         ways = split;
     }
-    let Analysis { mut symbols, needs } = analysis;
+    let Analysis { mut symbols, needs, .. } = analysis;
     let mut clauses = |way: Way| -> Vec<Clause> {
         let clauses = way.needs.into_iter();
         clauses.map(|id| reduced(needs.clause(id, &symbols), &mut symbols)).collect()
@@ -109,13 +112,54 @@ struct Facts {
 }
 
 #[derive(Default)]
-struct Analysis {
+struct Analysis<'h> {
     symbols: Symbols,
     needs: Needs,
+    /// The facts of the parts seen so far: what rules allow between the letters of a word is written
+    /// there again and again, and the split looks at all alternatives once more.
+    known: HashMap<Shape, Vec<(&'h Hir, Facts)>, Quick>,
 }
 
-impl Analysis {
-    fn facts(&mut self, hir: &Hir) -> Facts {
+/// What parts that are equal have in common, and others seldom.
+#[derive(PartialEq, Eq, Hash)]
+struct Shape {
+    parts: usize,
+    length_min: Option<usize>,
+    length_max: Option<usize>,
+}
+
+impl Shape {
+    /// None for what is as quickly looked at as compared.
+    fn of(hir: &Hir) -> Option<Self> {
+        let parts = match hir.kind() {
+            HirKind::Repetition(_) => 1,
+            HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.len(),
+            HirKind::Empty
+            | HirKind::Literal(_)
+            | HirKind::Class(_)
+            | HirKind::Look(_)
+            | HirKind::Capture(_) => return None,
+        };
+        let (length_min, length_max) =
+            (hir.properties().minimum_len(), hir.properties().maximum_len());
+        Some(Self { parts, length_min, length_max })
+    }
+}
+
+impl<'h> Analysis<'h> {
+    fn facts(&mut self, hir: &'h Hir) -> Facts {
+        let Some(shape) = Shape::of(hir) else { return self.found(hir) };
+        let known = self.known.get(&shape).into_iter().flatten();
+        if let Some((_, facts)) = known.into_iter().find(|(part, _)| *part == hir) {
+            return facts.clone();
+        }
+        let facts = self.found(hir);
+        self.known.entry(shape).or_default().push((hir, facts.clone()));
+        facts
+    }
+
+    /// The facts of a part that has not been seen yet.
+    fn found(&mut self, hir: &'h Hir) -> Facts {
         match hir.kind() {
             HirKind::Empty => Facts::exactly(Text::EMPTY),
             HirKind::Literal(literal) => self.literal(&literal.0),
@@ -150,7 +194,7 @@ impl Analysis {
         facts
     }
 
-    fn concat(&mut self, before: Facts, parts: &[Hir]) -> Facts {
+    fn concat(&mut self, before: Facts, parts: &'h [Hir]) -> Facts {
         let mut facts = before;
         for part in parts {
             let next = self.facts(part);
@@ -159,7 +203,7 @@ impl Analysis {
         facts
     }
 
-    fn repeated(&mut self, repetition: &Repetition) -> Facts {
+    fn repeated(&mut self, repetition: &'h Repetition) -> Facts {
         let Repetition { min, max, sub, .. } = repetition;
         if *max == Some(0) {
             return Facts::exactly(Text::EMPTY);
@@ -426,7 +470,7 @@ impl Analysis {
     }
 }
 
-impl Analysis {
+impl<'h> Analysis<'h> {
     /// The clauses that are worth their test.
     fn way(&mut self, facts: &Facts) -> Way {
         let needs = self.needs(facts);
@@ -462,7 +506,7 @@ impl Analysis {
     }
 
     /// The ways to match a pattern by its first several alternatives, if it has any.
-    fn split(&mut self, hir: &Hir) -> Option<Vec<Way>> {
+    fn split(&mut self, hir: &'h Hir) -> Option<Vec<Way>> {
         let mut alternatives = self.alternatives(hir)?;
         if alternatives.len() > ALTERNATIVES_MAX {
             return None;
@@ -483,7 +527,7 @@ impl Analysis {
         Some(ways.into_iter().map(|(_, way)| way).collect())
     }
 
-    fn alternatives(&mut self, hir: &Hir) -> Option<Vec<Facts>> {
+    fn alternatives(&mut self, hir: &'h Hir) -> Option<Vec<Facts>> {
         match hir.kind() {
             HirKind::Capture(capture) => self.alternatives(&capture.sub),
             HirKind::Alternation(parts) => {

@@ -120,7 +120,7 @@ impl Chance {
             row *= match (last, kind) {
                 (Some(last), Some(kind)) => {
                     let exponent = PAIRS[usize::from(last)][usize::from(kind)] - b'0';
-                    0.5f32.powi(i32::from(exponent))
+                    1.0 / f32::from(1u16 << exponent)
                 }
                 _ => alone,
             };

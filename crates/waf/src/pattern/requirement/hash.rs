@@ -3,11 +3,11 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Makes [`Words`].
-pub(super) type Quick = BuildHasherDefault<Words>;
+pub(in super::super) type Quick = BuildHasherDefault<Words>;
 
 /// A hash that multiplies and turns a word at a time.
 #[derive(Default)]
-pub(super) struct Words(u64);
+pub(in super::super) struct Words(u64);
 
 impl Hasher for Words {
     fn write(&mut self, bytes: &[u8]) {

@@ -286,12 +286,14 @@ impl Text {
         if places.len() < 2 || triple > TRIPLE_LIKELY {
             return Mark::None;
         }
-        let least = |a: &&[(Place, Chance)], b: &&[(Place, Chance)]| of(a).total_cmp(&of(b));
         let length = places.len().min(SEQUENCE_LENGTH_MAX);
-        let Some(window) = places.windows(length).min_by(least) else { return Mark::None };
+        let windows = places.windows(length).map(|window| (window, of(window)));
+        let Some((window, likelihood)) = windows.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return Mark::None;
+        };
         let numbers = window.iter().map(|&(place, _)| symbols.number(place)).collect();
         match numbers {
-            Some(numbers) => Mark::Sequence(symbols.sequence_number(Sequence(numbers)), of(window)),
+            Some(numbers) => Mark::Sequence(symbols.sequence_number(Sequence(numbers)), likelihood),
             None => Mark::None,
         }
     }
