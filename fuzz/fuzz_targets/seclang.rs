@@ -32,9 +32,8 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     // A longer line end can only make a file or a directive too large.
-    let limited = |read: &Read| {
-        read.as_ref().is_err_and(|all| all.iter().any(|it| it.code == Code::Limit))
-    };
+    let limited =
+        |read: &Read| read.as_ref().is_err_and(|all| all.iter().any(|it| it.code == Code::Limit));
     if !input.contains(&b'\r') && !limited(&read) {
         let crlf: Vec<Vec<u8>> = parts.iter().map(|part| with_crlf(part)).collect();
         assert_eq!(format!("{read:?}"), format!("{:?}", self::read(&crlf)));
