@@ -1,5 +1,6 @@
 //! What a match does besides deciding: `setvar`, `ctl`, and the collections.
 
+use super::Trace;
 use super::evaluate::Run;
 use super::values::TxValue;
 use crate::program::{Act, Assign, Control, TxName};
@@ -70,6 +71,13 @@ impl Run<'_> {
                 TxValue::Number(difference)
             }
         };
+        if self.state.trace == Trace::All {
+            let name = match name {
+                TxName::Slot(slot) => self.program.tx_slots.name(*slot).to_vec(),
+                TxName::Text(_) => dynamic.clone().unwrap_or_default(),
+            };
+            self.trace_change(name, old, new);
+        }
         match (name, dynamic) {
             (TxName::Slot(slot), _) => self.state.tx.set_slot(*slot, new),
             (TxName::Text(_), dynamic) => {

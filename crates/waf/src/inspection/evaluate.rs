@@ -103,6 +103,9 @@ impl<'a> Run<'a> {
     /// A rule with its chain.
     fn whole(&mut self, rule: &'a Rule) -> Answer {
         self.state.matched.clear();
+        if let Some(tracing) = self.state.tracing() {
+            tracing.clear();
+        }
         self.rule = Some(rule);
         if self.link(rule) == Answer::No {
             return Answer::No;
@@ -216,7 +219,11 @@ impl<'a> Run<'a> {
         for found in &state.sets[set.0 as usize].found {
             let content = state.contents.transform(chain, found.value);
             if state.marks.is_set(content) {
-                hits.push(Found { value: content, ..*found });
+                let hit = Found { value: content, ..*found };
+                hits.push(hit);
+                if state.trace == Trace::All {
+                    state.tracing.origin(hit, found.value);
+                }
             }
         }
     }
@@ -239,7 +246,11 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 if self.ask(&rule.test, content).under(rule.polarity) == Answer::Yes {
-                    self.matched(rule, Some(Found { value: content, ..found }));
+                    let transformed = Found { value: content, ..found };
+                    if let Some(tracing) = self.state.tracing() {
+                        tracing.origin(transformed, found.value);
+                    }
+                    self.matched(rule, Some(transformed));
                     hit = Answer::Yes;
                 }
             }
@@ -252,6 +263,9 @@ impl<'a> Run<'a> {
         self.rule = Some(rule);
         if let Some(found) = found {
             self.state.matched.push(found);
+            if self.state.trace == Trace::All {
+                self.trace_hit(rule, found);
+            }
             if rule.capture == Capture::Groups {
                 self.capture(&rule.test, found.value);
             }
@@ -333,6 +347,7 @@ impl<'a> Run<'a> {
             value,
             logged: rule.logged,
             effect,
+            traced: self.state.tracing().map(|tracing| Box::new(tracing.take())),
         }
     }
 

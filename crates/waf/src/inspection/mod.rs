@@ -18,6 +18,7 @@ mod request_body;
 mod resolve;
 mod response_body;
 mod state;
+mod trace;
 mod values;
 mod verdict;
 
@@ -30,6 +31,7 @@ pub use evaluate::Evaluation;
 pub use message::{Connection, Fields, RequestHead, ResponseHead};
 pub use response_body::Extent;
 pub use state::Inspector;
+pub use trace::{Change, Hit, Trace, Traced};
 pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 
 pub(crate) use contents::{ChainId, Half};
@@ -72,16 +74,6 @@ pub enum Step {
     Done(Verdict),
     /// The work allowed for is done, and there is more.
     Paused,
-}
-
-/// Which matches are remembered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Trace {
-    /// Those of rules that log or decide.
-    #[default]
-    Logged,
-    /// All, `nolog` or not, for a person who wants to know what happens.
-    All,
 }
 
 /// Whether a policy's opening actions were done.

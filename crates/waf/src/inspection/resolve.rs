@@ -76,7 +76,9 @@ impl Run<'_> {
                         Selector::Slot(slot) => {
                             self.state.contents.intern(self.program.tx_slots.name(*slot))
                         }
-                        Selector::All | Selector::Pattern(_) => ContentId::EMPTY,
+                        Selector::All | Selector::Pattern(_) | Selector::Source(_) => {
+                            ContentId::EMPTY
+                        }
                     };
                     out.push(Found { variable: part.variable, name, value });
                 }
@@ -158,7 +160,7 @@ impl Run<'_> {
         let slots: &[TxSlot] = match &part.selector {
             Selector::Slot(slot) => std::slice::from_ref(slot),
             Selector::Pattern(selector) => &program.selectors[usize::from(selector.0)].slots,
-            Selector::All | Selector::Name(_) => &program.tx_all,
+            Selector::All | Selector::Name(_) | Selector::Source(_) => &program.tx_all,
         };
         for &slot in slots {
             let value = self.state.tx.slot(slot);
@@ -238,6 +240,10 @@ impl Run<'_> {
                 let name = self.state.contents.bytes(name);
                 let caches = &mut self.worker.caches;
                 selector.pattern.is_match(caches, selector.id, name) == Match::Yes
+            }
+            Selector::Source(source) => {
+                let name = self.state.contents.bytes(name);
+                self.worker.expanded.is_match(source, name) == Match::Yes
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What one transaction holds while it is inspected, and what a worker keeps between them.
 
-use super::Trace;
 use super::contents::{ContentId, Contents};
+use super::trace::{Trace, Tracing};
 use super::values::{Found, Tx, Values};
 use super::verdict::{MatchedRule, Mode};
 use crate::pattern::{Caches, CandidateSet, Captures, Match, Pattern, PatternId};
@@ -141,6 +141,7 @@ pub(super) struct State {
     pub(super) matched_rules: Vec<MatchedRule>,
     pub(super) audit_relevant: Switch,
     pub(super) trace: Trace,
+    pub(super) tracing: Tracing,
     pub(super) text: Vec<u8>,
 }
 
@@ -181,6 +182,7 @@ impl State {
             matched_rules: Vec::new(),
             audit_relevant: Switch::Off,
             trace: Trace::Logged,
+            tracing: Tracing::default(),
             text: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::trace::Traced;
 use crate::program::RuleMeta;
 use crate::variable::Phase;
 
@@ -64,6 +65,8 @@ pub struct MatchedRule {
     pub logged: Logged,
     /// What was done about it.
     pub effect: Effect,
+    /// What led to the match, where somebody wants to know ([`Trace::All`](super::Trace::All)).
+    pub traced: Option<Box<Traced>>,
 }
 
 /// Where a matched rule is written.

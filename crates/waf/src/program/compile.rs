@@ -102,7 +102,8 @@ pub fn compile_policy(
         }
     }
     if compiler.diagnostics.is_empty() {
-        Ok(Policy { program: Arc::clone(program), mode, opening: acts.into() })
+        let program = Arc::clone(program);
+        Ok(Policy { program, mode, opening: acts.into(), actions: actions.into() })
     } else {
         Err(compiler.diagnostics)
     }

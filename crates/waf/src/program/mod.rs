@@ -99,6 +99,8 @@ pub struct Policy {
     pub(crate) program: Arc<Program>,
     pub(crate) mode: Mode,
     pub(crate) opening: Box<[Act]>,
+    /// What `opening` was compiled from.
+    pub(crate) actions: Box<str>,
 }
 
 impl Policy {
@@ -110,5 +112,11 @@ impl Policy {
     /// What is done about matches, unless rules decide otherwise.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The actions that every transaction begins with, as they were given to
+    /// [`compile_policy`]: whoever wants a policy that does one thing more adds to them.
+    pub fn actions(&self) -> &str {
+        &self.actions
     }
 }

@@ -67,6 +67,9 @@ pub(crate) enum Selector {
     Slot(TxSlot),
     /// Names that a pattern matches, in any case.
     Pattern(SelectorId),
+    /// The same in a policy, which has no patterns of its own: each worker compiles the source when
+    /// it first needs it.
+    Source(Box<[u8]>),
 }
 
 /// A pattern over names, among the program's.

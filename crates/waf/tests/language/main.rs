@@ -10,6 +10,7 @@ mod collections;
 mod flow;
 mod matching;
 mod targets;
+mod tracing;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tidegate_waf::body::End;
 use tidegate_waf::context::Context;
 use tidegate_waf::inspection::{
     Connection, Evaluation, Inspection, Inspector, Mode, Moment, RequestHead, ResponseHead, Step,
-    Trace, Verdict, Work,
+    Trace, Traced, Verdict, Work,
 };
 use tidegate_waf::program::{Policy, compile, compile_policy};
 use tidegate_waf::seclang::setting::Switch;
@@ -61,6 +62,11 @@ struct Outcome {
 }
 
 fn policy(rules: &str) -> Arc<Policy> {
+    policy_with(rules, "")
+}
+
+/// The same with actions that every transaction begins with.
+fn policy_with(rules: &str, actions: &str) -> Arc<Policy> {
     let files = Memory::default();
     let text = format!(
         "SecRequestBodyAccess On\nSecResponseBodyAccess On\nSecResponseBodyMimeType text/plain\n{rules}"
@@ -69,7 +75,27 @@ fn policy(rules: &str) -> Arc<Policy> {
     let (document, _) = parse(&files, entry).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     let compiled = compile(&document, &files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     let program = Arc::new(compiled.program);
-    Arc::new(compile_policy(&program, Mode::Block, "", "case").unwrap())
+    Arc::new(compile_policy(&program, Mode::Block, actions, "case").unwrap())
+}
+
+/// What the rules that matched a request without a body tell of themselves.
+fn traced(policy: &Arc<Policy>, request: &Request<'_>) -> Vec<(u64, Traced)> {
+    let mut inspector = Inspector::new();
+    let mut inspection = Inspection::begin(policy, None, &mut inspector);
+    inspection.set_trace(Trace::All);
+    let head = RequestHead {
+        method: request.method.as_bytes(),
+        target: request.target.as_bytes(),
+        protocol: b"HTTP/1.1",
+        host: b"example.org",
+        id: b"unique",
+    };
+    inspection.request_head(head, std::iter::empty());
+    for phase in [Phase::RequestHeaders, Phase::RequestBody] {
+        let _ = inspection.run(phase, Moment::default(), &mut inspector);
+    }
+    let matched = inspection.matched_rules().iter();
+    matched.map(|rule| (rule.rule.id, *rule.traced.clone().unwrap())).collect()
 }
 
 struct Way {

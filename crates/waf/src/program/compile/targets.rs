@@ -80,10 +80,12 @@ impl Compiler<'_> {
             return Selector::Pattern(known);
         }
         if self.scope == Scope::Policy {
-            let message = "a policy cannot select by a pattern".to_owned();
-            let hint = "name the value, or write a rule with `ctl` into a rule file".to_owned();
-            self.refuse(location, Code::Unsupported, message, Some(hint));
-            return Selector::All;
+            let source = [b"(?i)", source].concat();
+            if let Err(fault) = Pattern::compile(&source, &Options::default()) {
+                let message = format!("the selector is not a regular expression: {fault}");
+                self.refuse(location, Code::Value, message, fault.hint.map(str::to_owned));
+            }
+            return Selector::Source(source.into());
         }
         let options = Options { case_insensitive: true, ..Options::default() };
         match (Pattern::compile(source, &options), u16::try_from(self.selectors.len())) {
