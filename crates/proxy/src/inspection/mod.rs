@@ -7,6 +7,7 @@
 
 pub(crate) mod held;
 mod pool;
+pub mod view;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

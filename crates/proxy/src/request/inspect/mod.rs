@@ -11,20 +11,18 @@ mod body;
 mod phase;
 pub(super) mod response;
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use tidegate_http::field::Known;
-use tidegate_http::{Version, field, write};
+use tidegate_http::field;
 use tidegate_telemetry::log::{RuleEffect, RuleView};
 use tidegate_telemetry::record::{WafMode, WafVerdict};
 use tidegate_telemetry::{Outcome, Side, Stamp};
-use tidegate_waf::inspection::{Connection, Effect, Inspection, MatchedRule, Mode, RequestHead};
+use tidegate_waf::inspection::{Connection, Effect, Inspection, MatchedRule, Mode};
 use tidegate_waf::variable::Phase;
 
 use super::answer::Answer;
 use super::route::Routed;
 use super::{Exchange, Refusal, Stop, Surroundings, admit};
 use crate::connection::Downstream;
+use crate::inspection::view::{self, NOBODY};
 use crate::settings::Inspect;
 
 /// A request's inspection on its way from stop to stop.
@@ -129,39 +127,16 @@ fn begin(around: &Surroundings<'_>, exchange: &mut Exchange, inspect: &Inspect) 
         inspection.set_outside(std::sync::Arc::clone(outside));
     }
     let client = around.client;
-    // Whoever comes over a Unix socket comes from this machine.
-    let nobody = IpAddr::V4(Ipv4Addr::LOCALHOST);
     inspection.connection(&Connection {
-        client: exchange.client_addr.unwrap_or(nobody),
+        client: exchange.client_addr.unwrap_or(NOBODY),
         client_port: client.port,
-        server: client.local.map_or(nobody, |local| local.ip()),
+        server: client.local.map_or(NOBODY, |local| local.ip()),
         server_port: client.local.map_or(0, |local| local.port()),
     });
-    let request = &exchange.request;
-    let mut authority = std::mem::take(&mut exchange.scratch);
-    authority.clear();
-    let mut target = Vec::new();
-    write::host(&mut authority, &request.host, request.port);
-    if !request.scheme.is_empty() && request.version != Version::Http2 {
-        // The target was absolute, and rules see it as it was.
-        for part in [&*request.scheme, b"://", &authority] {
-            target.extend_from_slice(part);
-        }
-    }
-    target.extend_from_slice(&request.path_and_query);
     let id = exchange.record.id.hex();
-    let head = RequestHead {
-        method: request.method_bytes(),
-        target: &target,
-        protocol: exchange.record.protocol.as_str().as_bytes(),
-        host: &request.host,
-        id: &id,
-    };
-    // HTTP/2 has `:authority` where HTTP/1 has `Host`; rules know the latter.
-    let host = (request.version == Version::Http2 && !request.headers.has(Known::Host))
-        .then_some((&b"Host"[..], authority.as_slice()));
-    let fields = request.headers.iter().map(|field| (field.name, field.value));
-    inspection.request_head(head, host.into_iter().chain(fields));
+    let protocol = exchange.record.protocol.as_str();
+    let scratch = &mut exchange.scratch;
+    view::request_head(&mut inspection, &exchange.request, protocol, &id, scratch);
     let mode = inspection.mode();
     exchange.record.waf.mode = match mode {
         Mode::Off => WafMode::Off,
@@ -169,7 +144,6 @@ fn begin(around: &Surroundings<'_>, exchange: &mut Exchange, inspect: &Inspect) 
         Mode::Block => WafMode::Block,
     };
     exchange.record.waf.verdict = WafVerdict::Pass;
-    exchange.scratch = authority;
     exchange.inspecting = Some(Box::new(Inspecting {
         weight: exchange.record.bytes.head_in,
         inspection: Some(inspection),
