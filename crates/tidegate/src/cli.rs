@@ -33,6 +33,9 @@ pub(crate) enum Command {
     Status(Status),
     /// Drain, add and remove servers of the running gate.
     Server(Server),
+    /// Try requests on the firewall's rules, and compare rule sets.
+    #[command(subcommand)]
+    Waf(Waf),
     /// Try the gate in front of servers of its own.
     Demo,
 }
@@ -154,6 +157,58 @@ pub(crate) struct Server {
     pub(crate) connections_max: Option<u32>,
     #[command(flatten)]
     pub(crate) admin: Admin,
+}
+
+/// `tidegate waf`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Waf {
+    /// Tell which rules a request matches, on what, and what it comes to.
+    Test(WafTest),
+}
+
+/// `tidegate waf test`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tidegate waf test 'https://example.org/find?q=1%27%20or%201=1--'
+  tidegate waf test POST https://example.org/login --data 'user=a&pin=b'
+  tidegate waf test request.http --response response.http
+  tidegate waf test /var/log/tidegate/requests.log --id 0003a1f2c4d5e6f7
+
+The exit status is 0 if the request passes, 1 if it is stopped, or would be in
+mode `block`, and 2 if it cannot be tried.")]
+pub(crate) struct WafTest {
+    /// A file with a request as HTTP/1.1 has it or as `format = "requests"` records it (`-` is the
+    /// standard input), or a URL, or a method with the URL behind it.
+    #[arg(value_name = "FILE|URL|METHOD")]
+    pub(crate) what: String,
+    /// The URL, if the method stands before it.
+    #[arg(value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The configuration.
+    #[arg(short, long, default_value = DEFAULT_PATH, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// A field of the request: `'Cookie: a=b'`.
+    #[arg(short = 'H', long = "header", value_name = "FIELD")]
+    pub(crate) headers: Vec<String>,
+    /// The request's body, or `@FILE`; a form if no `Content-Type` says otherwise.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) data: Option<String>,
+    /// The client's address.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) from: Option<std::net::IpAddr>,
+    /// A file with the response, for phases 3 and 4.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response: Option<PathBuf>,
+    /// The id of the recorded request that is meant; the first one if not given.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Tell of rules too that log nothing.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print one JSON object, for machines.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What is done with a server of the running gate.

@@ -1,12 +1,10 @@
-//! The request that is asked about.
+//! A request given on the command line: a method, a URL and fields.
 
 use std::net::IpAddr;
 
 use tidegate_http::field::{self, Known};
 use tidegate_http::target::{self, Form, Scheme};
 use tidegate_http::{Method, Request};
-
-use crate::cli;
 
 /// A request, and where it comes from.
 #[derive(Debug)]
@@ -22,10 +20,14 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Reads the command line; the words of what is wrong with it otherwise.
-    pub(super) fn of(arguments: &cli::Explain) -> Result<Question, String> {
+    /// Reads what was given; the words of what is wrong with it otherwise.
+    pub(super) fn of(
+        method: &str,
+        url: &str,
+        headers: &[String],
+        from: Option<IpAddr>,
+    ) -> Result<Question, String> {
         let mut request = Request::new();
-        let method = arguments.method.as_str();
         if !field::is_name(method.as_bytes()) {
             return Err(format!("`{}` is not a method", method.escape_debug()));
         }
@@ -39,7 +41,6 @@ impl Question {
         }
         request.set_method(method.as_bytes());
 
-        let url = arguments.url.as_str();
         let form = target::form(url.as_bytes()).map_err(|error| format!("`{url}`: {error}"))?;
         let Form::Absolute { scheme, authority, path_and_query } = form else {
             return Err(format!(
@@ -54,19 +55,14 @@ impl Question {
             [b'/', ..] => request.set_path_and_query(path_and_query),
             rest => request.set_path_and_query(&[b"/", rest].concat()),
         }
-        for header in &arguments.headers {
+        for header in headers {
             push_header(&mut request, header)?;
         }
         if !request.headers.has(Known::Host) {
             let host = authority.to_vec();
             request.headers.push_known(Known::Host, &host);
         }
-        Ok(Question {
-            port: port.unwrap_or(scheme.default_port()),
-            request,
-            scheme,
-            from: arguments.from,
-        })
+        Ok(Question { port: port.unwrap_or(scheme.default_port()), request, scheme, from })
     }
 }
 
@@ -93,13 +89,8 @@ mod tests {
     use super::*;
 
     fn ask(method: &str, url: &str, headers: &[&str]) -> Result<Question, String> {
-        Question::of(&cli::Explain {
-            method: method.into(),
-            url: url.into(),
-            config: "tidegate.toml".into(),
-            headers: headers.iter().map(|header| (*header).to_owned()).collect(),
-            from: None,
-        })
+        let headers: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
+        Question::of(method, url, &headers, None)
     }
 
     #[test]

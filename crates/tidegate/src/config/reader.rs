@@ -119,8 +119,7 @@ impl Text {
         }
     }
 
-    /// A text of a test, which stands nowhere.
-    #[cfg(test)]
+    /// A text that stands nowhere.
     pub(crate) fn plain(value: &str) -> Text {
         let span = Span::new(0, &(0..0));
         Text { value: value.to_owned(), span, variables: Vec::new(), verbatim: None }

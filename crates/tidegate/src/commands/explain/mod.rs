@@ -4,7 +4,6 @@
 //! Sites and routes are found by the look-ups that the gate itself uses, so an explanation cannot
 //! differ from what happens.
 
-mod question;
 mod report;
 mod story;
 
@@ -13,6 +12,7 @@ use std::sync::Arc;
 
 use tidegate_proxy::tls::TicketKeys;
 
+use super::question::Question;
 use super::terminal;
 use crate::cli;
 use crate::config::{self, Outside, environment, render};
@@ -21,7 +21,8 @@ use crate::config::{self, Outside, environment, render};
 const NO_REQUEST: u8 = 2;
 
 pub(crate) fn run(arguments: &cli::Explain) -> ExitCode {
-    let question = match question::Question::of(arguments) {
+    let cli::Explain { method, url, headers, from, .. } = arguments;
+    let question = match Question::of(method, url, headers, *from) {
         Ok(question) => question,
         Err(complaint) => {
             terminal::print_error(&format!("error: {complaint}\n"));

@@ -12,7 +12,7 @@ use tidegate_proxy::settings::{
     RetryWhen, Role, Route, Settings, Site, Trace, UpstreamHost, UpstreamProtocol,
 };
 
-use super::question::Question;
+use super::super::question::Question;
 use super::report::Report;
 use crate::config::Loaded;
 use crate::config::options::{group, listen, redirect, route, site};

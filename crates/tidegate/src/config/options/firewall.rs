@@ -29,6 +29,13 @@ pub(crate) enum ExcludedRules {
     Tag(String),
 }
 
+impl Exclusion {
+    /// Reads one as `exclude` does; `None` if it is none.
+    pub(crate) fn of(text: &str) -> Option<Self> {
+        exclusion(&Text::plain(text)).ok()
+    }
+}
+
 fn exclusion(text: &Text) -> Result<Exclusion, Fault> {
     let fault = |message: String| {
         Fault::new(&code::WAF_EXCLUSION, message).hint(

@@ -371,7 +371,7 @@ impl Exclusion {
     }
 
     /// As an action, for a policy.
-    fn action(&self) -> String {
+    pub(crate) fn action(&self) -> String {
         match (&self.rules, &self.target) {
             (ExcludedRules::Ids(first, last), None) => {
                 format!("ctl:ruleRemoveById={}", ids(*first, *last))
