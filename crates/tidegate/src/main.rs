@@ -6,6 +6,7 @@ mod admin;
 mod cli;
 mod commands;
 mod config;
+mod context;
 mod control;
 mod demo;
 mod serve;

@@ -18,6 +18,7 @@ pub struct Control {
     servers: RwLock<BTreeMap<Label, ServerState>>,
     logs: RwLock<BTreeMap<Box<str>, Arc<LogCounts>>>,
     pool: Arc<PoolGauge>,
+    context: RwLock<Option<ContextTotals>>,
 }
 
 /// What the inspection pool is doing.
@@ -29,6 +30,31 @@ pub struct PoolGauge {
     pub running: AtomicU64,
     /// Inspections that were done there.
     pub done: AtomicU64,
+}
+
+/// What the WAF's context holds and has done, as its keeper tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextTotals {
+    /// Variables kept.
+    pub entries: u64,
+    /// Records kept.
+    pub records: u64,
+    /// Bytes of memory they are taken to cost.
+    pub bytes: u64,
+    /// Variables forgotten because their time was over.
+    pub expired: u64,
+    /// Variables that a full store gave up before their time.
+    pub evicted: u64,
+    /// Writes refused for a limit.
+    pub refused: u64,
+    /// Changes that watchers missed.
+    pub lost: u64,
+    /// Variables that have changed since they were last written to disk.
+    pub unwritten: u64,
+    /// Batches written to disk.
+    pub batches: u64,
+    /// Batches that could not be written.
+    pub batch_failures: u64,
 }
 
 /// The counts of one access log; they outlive reloads.
@@ -86,6 +112,8 @@ pub struct ControlTotals {
     pub pool_running: u64,
     /// Inspections that were done in the pool.
     pub pool_done: u64,
+    /// What rules remember; `None` before its keeper has told.
+    pub context: Option<ContextTotals>,
 }
 
 impl Control {
@@ -123,6 +151,11 @@ impl Control {
         &self.pool
     }
 
+    /// Context stands like this now.
+    pub fn context(&self, totals: ContextTotals) {
+        *self.context.write().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+    }
+
     pub(super) fn totals(&self) -> ControlTotals {
         let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
@@ -136,6 +169,7 @@ impl Control {
             pool_queued: self.pool.queued.load(Ordering::Relaxed),
             pool_running: self.pool.running.load(Ordering::Relaxed),
             pool_done: self.pool.done.load(Ordering::Relaxed),
+            context: *self.context.read().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

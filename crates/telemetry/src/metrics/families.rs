@@ -2,6 +2,8 @@
 //!
 //! The exposition walks the table over a [`Snapshot`]; `docs/metrics.md` is its [`reference`].
 
+mod context;
+
 use std::fmt::Write as _;
 
 use super::Metrics;
@@ -699,6 +701,11 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
+/// All of them, in the order in which they are told.
+fn families() -> impl Iterator<Item = &'static Family> {
+    FAMILIES.iter().chain(context::FAMILIES)
+}
+
 /// The phases of inspections, as rules number them.
 const WAF_PHASE_NAMES: [&str; WAF_PHASES] = ["1", "2", "3", "4", "5"];
 
@@ -717,7 +724,7 @@ fn targets(all: &Snapshot) -> impl Iterator<Item = ([&str; 2], &TargetTotals)> {
 /// The text of all families that have samples.
 pub(super) fn exposition(snapshot: &Snapshot, format: TextFormat) -> String {
     let mut out = String::with_capacity(16 * 1024);
-    for family in FAMILIES {
+    for family in families() {
         let header = out.len();
         let name = match format {
             TextFormat::Prometheus => family.name,
@@ -758,7 +765,7 @@ pub fn reference() -> String {
         a process) new names are counted as `other`; a request that found no site, route or server \
         has the empty label. Metrics and label combinations without a count may be absent.\n",
     );
-    for family in FAMILIES {
+    for family in families() {
         let _ = write!(out, "\n## `{}`\n\n{}", family.name, family.kind.as_str());
         if !family.unit.is_empty() {
             let _ = write!(out, ", in {}", family.unit);
@@ -798,9 +805,9 @@ mod tests {
 
     #[test]
     fn names_follow_the_conventions() {
-        for (index, family) in FAMILIES.iter().enumerate() {
+        for (index, family) in families().enumerate() {
             let name = family.name;
-            let same = FAMILIES.iter().position(|other| other.name == name);
+            let same = families().position(|other| other.name == name);
             assert_eq!(same, Some(index), "{name} is declared twice");
             assert_eq!(family.kind == Kind::Counter, name.ends_with("_total"), "{name}");
             let base = name.trim_end_matches("_total");

@@ -56,6 +56,7 @@ pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, way: Way) -> Sen
         ["metrics"] if get => {
             let accept = request.headers().get(ACCEPT).map_or(&[][..], HeaderValue::as_bytes);
             let format = TextFormat::accepted(accept);
+            gate.context.tell(&gate.metrics);
             return sent(StatusCode::OK, format.content_type(), gate.metrics.exposition(format));
         }
         ["reload"] if post => reload(gate).await,

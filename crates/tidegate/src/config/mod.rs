@@ -33,6 +33,7 @@ use diagnostic::{Diagnostic, Diagnostics, Severity};
 use environment::Environment;
 use reader::{Origins, Reading};
 pub(crate) use resolve::Outside;
+use resolve::Resolved;
 
 /// Where the configuration is if nobody says otherwise.
 pub(crate) const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
@@ -42,6 +43,8 @@ pub(crate) const DEFAULT_PATH: &str = "/etc/tidegate/tidegate.toml";
 pub(crate) struct Loaded {
     /// What it says.
     pub(crate) settings: Settings,
+    /// What it says of what rules remember.
+    pub(crate) context: crate::context::Settings,
     /// What somebody may regret; no errors. It holds the texts that origins point into.
     pub(crate) warnings: Diagnostics,
     /// Where each value came from.
@@ -69,13 +72,13 @@ pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnos
         return Err(diagnostics);
     }
     names::check(&options::root::SECTION, &table, None, names::Depth::Names, &mut reading);
-    let settings = resolve::settings(table, outside, &mut reading);
+    let Resolved { settings, context } = resolve::settings(table, outside, &mut reading);
     let origins = std::mem::take(&mut reading.origins);
     let diagnostics = finish(reading.diagnostics);
     if diagnostics.count(Severity::Error) > 0 {
         return Err(diagnostics);
     }
-    Ok(Loaded { settings, warnings: diagnostics, origins })
+    Ok(Loaded { settings, context, warnings: diagnostics, origins })
 }
 
 /// Reads only where the admin listener is, for commands that talk to a running gate: the rest of the

@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use history::History;
 
 use crate::admin::{self, Door};
+use crate::context::{self, Kept};
 use crate::serve::Obstacle;
 use crate::serve::crew::{Crew, Ended, Why};
 use crate::serve::logs::Logs;
@@ -65,6 +66,8 @@ pub(crate) struct Gate {
     pub(crate) logs: Logs,
     /// Who resolves the names of servers.
     pub(crate) resolver: Arc<Resolver>,
+    /// What rules remember, shared by the workers.
+    pub(crate) context: Kept,
     /// The workers.
     pub(crate) crew: RefCell<Crew>,
     /// What they serve under.
@@ -203,6 +206,7 @@ pub(crate) async fn run(
     }
     tokio::task::spawn_local(certificates::watch(Rc::clone(&gate)));
     tokio::task::spawn_local(history::keep(Rc::clone(&gate)));
+    tokio::task::spawn_local(context::keep(Rc::clone(&gate)));
     let admin = Administration::begin(&gate, door);
     let mut failures = Vec::new();
     loop {
@@ -375,6 +379,7 @@ async fn finish(
     if working == 0 {
         gate.logs.finish();
     }
+    gate.context.flush();
     tracing::info!("stopped");
 }
 

@@ -18,6 +18,8 @@ use tidegate_proxy::settings::Address;
 use tidegate_proxy::worker::accept::Bound;
 use tidegate_proxy::worker::{self, Command, Parts, Shared};
 use tidegate_telemetry::metrics::Metrics;
+use tidegate_waf::Outside;
+use tidegate_waf::context::Context;
 use tokio::sync::mpsc;
 
 use super::Obstacle;
@@ -59,6 +61,15 @@ pub(crate) enum Why {
     Failed(String),
 }
 
+/// What rules know and ask beyond their request.
+#[derive(Default)]
+pub(crate) struct Beyond {
+    /// What they remember.
+    pub(crate) context: Option<Arc<Context>>,
+    /// Whom they ask.
+    pub(crate) outside: Option<Arc<dyn Outside>>,
+}
+
 impl Crew {
     /// Starts a worker for each list of sockets. What comes back with them tells who has ended.
     pub(crate) fn start(
@@ -66,10 +77,12 @@ impl Crew {
         plan: &Arc<Plan>,
         metrics: &Metrics,
         logs: &Logs,
+        beyond: Beyond,
     ) -> io::Result<(Crew, mpsc::Receiver<Ended>)> {
         let (ended, end) = mpsc::channel(sockets.len().max(1));
         let pool = Pool::new(plan.waf.pool_queue_max, Arc::clone(metrics.control().pool()));
-        let facilities = Facilities { pool, context: None, outside: None };
+        let Beyond { context, outside } = beyond;
+        let facilities = Facilities { pool, context, outside };
         let shared = Shared { connections: Arc::new(AtomicUsize::new(0)), facilities };
         start_pool(&shared, plan)?;
         let mut crew = Crew { hands: Vec::with_capacity(sockets.len()), shared, ended };
@@ -249,7 +262,8 @@ mod tests {
         let metrics = Metrics::new(Settings::default(), 0);
         let logs = Logs::start().unwrap();
         let (plan, sockets) = plan(address, &metrics);
-        let (mut crew, mut ended) = Crew::start(sockets, &plan, &metrics, &logs).unwrap();
+        let (mut crew, mut ended) =
+            Crew::start(sockets, &plan, &metrics, &logs, Beyond::default()).unwrap();
         assert!(is_answered(TcpStream::connect(address).unwrap()));
         // Without anybody to command it, a worker ends.
         crew.hands[0].commands = mpsc::channel(1).0;
@@ -269,7 +283,8 @@ mod tests {
         let metrics = Metrics::new(Settings::default(), 0);
         let logs = Logs::start().unwrap();
         let (plan, sockets) = plan(address, &metrics);
-        let (mut crew, _ended) = Crew::start(sockets, &plan, &metrics, &logs).unwrap();
+        let (mut crew, _ended) =
+            Crew::start(sockets, &plan, &metrics, &logs, Beyond::default()).unwrap();
         // A second hand whose worker takes no commands.
         let (commands, _standing_still) = mpsc::channel(1);
         commands.try_send(Command::Drain(Duration::ZERO)).unwrap();

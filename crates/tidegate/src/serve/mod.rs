@@ -1,7 +1,7 @@
 //! `tidegate serve`: from a configuration file to a gate that serves.
 //!
 //! Everything that can fail is done before the first connection is accepted, in an order that leaves
-//! nothing behind: read, open logs, bind, resolve names, start workers. The main thread then becomes
+//! nothing behind: read, open logs, bind, resolve names, open context, start workers. The main thread then becomes
 //! the control thread ([`crate::control`]).
 
 pub(crate) mod crew;
@@ -29,9 +29,10 @@ use crate::admin::Door;
 use crate::config::diagnostic::{Diagnostics, Severity};
 use crate::config::render::Colour;
 use crate::config::{self, Loaded, Outside, environment};
+use crate::context;
 use crate::control::{self, Gate, Phase, Running};
 use crate::upgrade::{Inheritance, Predecessor};
-use crew::Crew;
+use crew::{Beyond, Crew};
 use logs::Logs;
 pub(crate) use obstacle::Obstacle;
 
@@ -68,7 +69,7 @@ fn begin(
     let open_files = limits::raise_open_files();
     let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
     inheritance.give_ticket_keys(&tickets);
-    let Loaded { settings, warnings, .. } = load(file, &tickets)?;
+    let Loaded { settings, context, warnings, .. } = load(file, &tickets)?;
     tell(&warnings);
     limits::warn_of_few_files(open_files, &settings.process);
 
@@ -93,8 +94,14 @@ fn begin(
         let resolver = Arc::new(Resolver::system());
         tell_unresolved(&dns::resolve_first(&plan.groups, &resolver, &metrics, RESOLVE_MAX).await);
         inheritance.give_knowledge_of_servers(&plan);
+        // The last thing that may fail for a reason of this machine: from here on, the process before
+        // writes its context down no more.
+        let left = inheritance.context.as_deref();
+        let context =
+            context::open(context, predecessor.as_deref(), left).map_err(Obstacle::Context)?;
+        let beyond = Beyond { context: Some(Arc::clone(&context.context)), outside: None };
         let (crew, ended) =
-            Crew::start(sockets, &plan, &metrics, &logs).map_err(Obstacle::Thread)?;
+            Crew::start(sockets, &plan, &metrics, &logs, beyond).map_err(Obstacle::Thread)?;
         let running = Running::new(plan, settings_of_admin, trusted_proxies, &resolver, &metrics);
         let gate = Gate {
             file: file.to_owned(),
@@ -103,6 +110,7 @@ fn begin(
             tickets,
             logs,
             resolver,
+            context,
             crew: crew.into(),
             running: running.into(),
             phase: Phase::Serving.into(),

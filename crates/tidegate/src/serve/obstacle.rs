@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tidegate_proxy::settings::Address;
 use tidegate_proxy::tls::TlsError;
+use tidegate_waf::context::Fault;
 
 use super::sockets::Shown;
 use crate::config::diagnostic::Diagnostics;
@@ -24,6 +25,8 @@ pub(crate) enum Obstacle {
     Tickets(TlsError),
     /// The kernel refuses a thread, a timer or an event queue.
     Thread(io::Error),
+    /// What rules remember cannot be read.
+    Context(Fault),
     /// A worker has not taken its last commands; it would miss the new plan.
     WorkerBusy(usize),
     /// Workers fail again and again.
@@ -66,6 +69,11 @@ impl fmt::Display for Obstacle {
             Obstacle::Thread(error) => {
                 write!(formatter, "the system refuses a thread or an event queue: {error}")
             }
+            Obstacle::Context(fault @ Fault::Held { .. }) => write!(
+                formatter,
+                "{fault}; every gate needs a directory of its own: `path` of [context]"
+            ),
+            Obstacle::Context(fault) => write!(formatter, "{fault}"),
             Obstacle::WorkerBusy(worker) => {
                 write!(formatter, "worker {worker} has not taken its last commands yet; try again")
             }

@@ -3,6 +3,8 @@
 //! The two may be of different versions. A message begins with its kind; kinds that the receiver
 //! does not know are skipped, so that a later version may hand over more than this one takes.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -22,6 +24,9 @@ pub(super) enum Handed {
     TicketKeys(Zeroizing<Vec<u8>>),
     /// What is known of a server and stands in no configuration.
     Server(Known),
+    /// This process has the copy of context in this directory and leaves it on demand; said again, it
+    /// has left it.
+    Context(PathBuf),
     /// That was all.
     Done,
     /// From a version after this one.
@@ -42,6 +47,8 @@ pub(super) struct Known {
 /// From the new process to the old one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reply {
+    /// It wants the copy of context.
+    Context,
     /// It serves.
     Ready,
     /// It does not, and why.
@@ -52,6 +59,7 @@ const SOCKETS: u8 = b'S';
 const ADMIN: u8 = b'A';
 const TICKET_KEYS: u8 = b'T';
 const SERVER: u8 = b'V';
+const CONTEXT: u8 = b'C';
 const DONE: u8 = b'.';
 const READY: u8 = b'R';
 const REFUSED: u8 = b'F';
@@ -75,6 +83,9 @@ impl Handed {
                     "down": known.down,
                 }),
             ),
+            Handed::Context(directory) => {
+                [&[CONTEXT], directory.as_os_str().as_encoded_bytes()].concat()
+            }
             Handed::Done | Handed::Unknown => vec![DONE],
         })
     }
@@ -100,6 +111,7 @@ impl Handed {
                     down: json["down"].as_bool().unwrap_or_default(),
                 })
             }
+            CONTEXT => Handed::Context(OsStr::from_bytes(rest).into()),
             DONE => Handed::Done,
             _ => Handed::Unknown,
         })
@@ -109,6 +121,7 @@ impl Handed {
 impl Reply {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         match self {
+            Reply::Context => vec![CONTEXT],
             Reply::Ready => vec![READY],
             Reply::Refused(reason) => {
                 let end = reason.floor_char_boundary(super::channel::BYTES_MAX - 1);
@@ -119,6 +132,7 @@ impl Reply {
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Reply> {
         match bytes.split_first()? {
+            (&CONTEXT, _) => Some(Reply::Context),
             (&READY, _) => Some(Reply::Ready),
             (&REFUSED, reason) => {
                 Some(Reply::Refused(String::from_utf8_lossy(reason).into_owned()))
@@ -160,6 +174,7 @@ mod tests {
         check(Handed::TicketKeys(Zeroizing::new(vec![0, 1, 255])));
         let (group, server) = ("app".to_owned(), "10.0.0.1:80".to_owned());
         check(Handed::Server(Known { group, server, draining: true, down: false }));
+        check(Handed::Context("/var/lib/a b".into()));
         check(Handed::Done);
     }
 
@@ -181,5 +196,6 @@ mod tests {
         let Some(Reply::Refused(reason)) = Reply::parse(&bytes) else { panic!("a refusal") };
         assert!(reason.chars().all(|character| character == 'ü'));
         assert_eq!(Reply::parse(&Reply::Ready.to_bytes()), Some(Reply::Ready));
+        assert_eq!(Reply::parse(&Reply::Context.to_bytes()), Some(Reply::Context));
     }
 }

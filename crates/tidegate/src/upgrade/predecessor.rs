@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::stdio::dup2_stdin;
@@ -31,6 +32,8 @@ pub(crate) struct Inheritance {
     pub(crate) sockets: Inherited,
     /// The admin listener's socket.
     pub(crate) admin: Option<Bound>,
+    /// Where the process before has its copy of context, which it leaves on demand.
+    pub(crate) context: Option<PathBuf>,
     ticket_keys: Option<Zeroizing<Vec<u8>>>,
     servers: Vec<Known>,
 }
@@ -57,9 +60,21 @@ impl Predecessor {
                 }
                 Handed::TicketKeys(keys) => inheritance.ticket_keys = Some(keys),
                 Handed::Server(known) => inheritance.servers.push(known),
+                Handed::Context(directory) => inheritance.context = Some(directory),
                 Handed::Unknown => {}
                 Handed::Done => return Ok((Predecessor(channel), inheritance)),
             }
+        }
+    }
+
+    /// Asks for the copy of context, and waits until the other process has let go of it.
+    pub(crate) fn ask_for_context(&self) -> io::Result<()> {
+        self.0.send(&Reply::Context.to_bytes(), &[])?;
+        let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "it is gone");
+        let (bytes, _) = self.0.receive()?.ok_or_else(gone)?;
+        match Handed::parse(&bytes) {
+            Some(Handed::Context(_)) => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "a message is broken")),
         }
     }
 

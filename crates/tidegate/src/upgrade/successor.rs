@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_proxy::settings::Address;
 use tidegate_proxy::upstream::standing::{Admin, Health};
 use tidegate_proxy::worker::accept::Bound;
+use tidegate_waf::context::Context;
 
 use super::channel::{Channel, DESCRIPTORS_MAX};
 use super::message::{Handed, Known, Reply};
@@ -107,6 +109,7 @@ pub(crate) struct Estate {
     sockets: Vec<Bound>,
     admin: Option<Bound>,
     messages: Vec<Handed>,
+    context: Option<(Arc<Context>, PathBuf)>,
 }
 
 impl Estate {
@@ -137,8 +140,12 @@ impl Estate {
                 }
             }
         }
+        let kept = &gate.context;
+        let directory = kept.settings.directory.clone();
+        let context = directory.map(|directory| (Arc::clone(&kept.context), directory));
+        messages.extend(context.iter().map(|(_, path)| Handed::Context(path.clone())));
         messages.push(Handed::Done);
-        Ok(Estate { sockets, admin, messages })
+        Ok(Estate { sockets, admin, messages, context })
     }
 
     fn send(&self, channel: &Channel) -> io::Result<()> {
@@ -152,6 +159,26 @@ impl Estate {
             channel.send(&message.to_bytes(), &[admin.as_fd()])?;
         }
         self.messages.iter().try_for_each(|message| channel.send(&message.to_bytes(), &[]))
+    }
+
+    /// Leaves the copy of context to the new process, and says so.
+    fn leave_context(&self, channel: &Channel) -> io::Result<()> {
+        let Some((context, directory)) = &self.context else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is no context to leave"));
+        };
+        if let Err(fault) = context.let_go() {
+            tracing::error!(%fault, "the new process begins without the last changes of context");
+        }
+        channel.send(&Handed::Context(directory.clone()).to_bytes(), &[])
+    }
+
+    /// Has the copy of context again, if it was left.
+    fn take_context_back(&self) {
+        if let Some((context, _)) = &self.context
+            && let Err(fault) = context.take_back()
+        {
+            tracing::error!(%fault, "context is not on disk any more; a restart mends that");
+        }
     }
 }
 
@@ -168,14 +195,13 @@ pub(crate) fn start(
         .stdin(theirs)
         .spawn()
         .map_err(|error| Failed::Start { binary: binary.to_owned(), error })?;
-    let reply = estate.send(&channel).and_then(|()| channel.receive());
-    let failed = match reply {
+    let failed = match converse(&channel, estate) {
         Ok(Some((bytes, _))) => match Reply::parse(&bytes) {
             Some(Reply::Ready) => {
                 return Ok(Successor { pid: child.id(), binary: binary.to_owned() });
             }
             Some(Reply::Refused(reason)) => Failed::Refused(reason),
-            None => Failed::Gone(io::ErrorKind::InvalidData.into()),
+            Some(Reply::Context) | None => Failed::Gone(io::ErrorKind::InvalidData.into()),
         },
         Ok(None) => Failed::Gone(io::Error::other(ended(&mut child))),
         Err(error) if is_hang_up(&error) => Failed::Gone(io::Error::other(ended(&mut child))),
@@ -185,7 +211,21 @@ pub(crate) fn start(
     // It may have ended by itself.
     let _ = child.kill();
     let _ = child.wait();
+    estate.take_context_back();
     Err(failed)
+}
+
+/// Hands everything over, and waits for the word that ends it; `None` once the other process is gone.
+fn converse(channel: &Channel, estate: &Estate) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
+    estate.send(channel)?;
+    loop {
+        match channel.receive()? {
+            Some((bytes, _)) if Reply::parse(&bytes) == Some(Reply::Context) => {
+                estate.leave_context(channel)?;
+            }
+            last => return Ok(last),
+        }
+    }
 }
 
 fn is_hang_up(error: &io::Error) -> bool {
@@ -202,4 +242,44 @@ fn ended(child: &mut Child) -> String {
         }
     }
     "it closed its standard input; is it a tidegate that can take over?".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_waf::context::{Collection, Fault, Record, Settings};
+
+    use super::*;
+
+    #[test]
+    fn context_is_left_on_demand_and_taken_back_from_a_process_that_failed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        let open = |path: &Path| Context::open(path, &Settings::default(), 1_000);
+        let context = open(&path).unwrap();
+        let record = Record::new(Collection::Ip, b"192.0.2.1");
+        context.set(record, b"a", b"1", 1_000).unwrap();
+        let (sockets, admin) = (Vec::new(), None);
+        let messages = vec![Handed::Context(path.clone()), Handed::Done];
+        let kept = Some((Arc::clone(&context), path.clone()));
+        let estate = Estate { sockets, admin, messages, context: kept };
+
+        let (ours, theirs) = Channel::pair().unwrap();
+        let new = std::thread::spawn(move || {
+            let channel = Channel::from(theirs);
+            let receive = || Handed::parse(&channel.receive().unwrap().unwrap().0);
+            let Some(Handed::Context(path)) = receive() else { panic!("context is announced") };
+            assert!(matches!(receive(), Some(Handed::Done)));
+            assert!(matches!(open(&path), Err(Fault::Held { .. })));
+            channel.send(&Reply::Context.to_bytes(), &[]).unwrap();
+            assert!(matches!(receive(), Some(Handed::Context(_))));
+            let context = open(&path).unwrap();
+            assert!(context.remove(record, b"a", 1_000));
+        });
+        assert!(converse(&ours, &estate).unwrap().is_none());
+        new.join().unwrap();
+        context.set(record, b"b", b"1", 1_000).unwrap();
+        estate.take_context_back();
+        drop((estate, context));
+        assert_eq!(open(&path).unwrap().counters().entries, 2);
+    }
 }

@@ -32,20 +32,22 @@ impl Gate {
         let address = free_address();
         let file = directory.path().join("tidegate.toml");
         configure(&file, address, process, rest);
-        let events = File::create(directory.path().join("events")).unwrap();
-        let process = tidegate(&["serve"])
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(events)
-            .spawn()
-            .unwrap();
-        let mut gate = Gate { address, process, directory };
-        eventually("the gate serves", || {
-            assert!(gate.process.try_wait().unwrap().is_none(), "{}", gate.events());
-            TcpStream::connect(address).is_ok() && gate.admin_socket().exists()
-        });
+        let mut gate = Gate { address, process: serve(&file), directory };
+        gate.await_service();
         gate
+    }
+
+    /// Starts it again after its end.
+    pub(crate) fn restart(&mut self) {
+        self.process = serve(&self.file());
+        self.await_service();
+    }
+
+    fn await_service(&mut self) {
+        eventually("the gate serves", || {
+            assert!(self.process.try_wait().unwrap().is_none(), "{}", self.events());
+            TcpStream::connect(self.address).is_ok() && self.admin_socket().exists()
+        });
     }
 
     /// Writes the configuration anew; the running gate does not know of it yet.
@@ -157,6 +159,18 @@ impl Drop for Gate {
             println!("{}", self.events());
         }
     }
+}
+
+/// Starts a process that serves a configuration; its events are beside it.
+fn serve(file: &Path) -> Child {
+    let events = File::options().create(true).append(true).open(file.with_file_name("events"));
+    tidegate(&["serve"])
+        .arg(file)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(events.unwrap())
+        .spawn()
+        .unwrap()
 }
 
 /// Every process that serves a configuration.

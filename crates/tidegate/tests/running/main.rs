@@ -8,6 +8,7 @@
 
 mod admin;
 mod client;
+mod context;
 mod gate;
 mod origin;
 mod reload;

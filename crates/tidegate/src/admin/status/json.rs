@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::survey::{Survey, Window};
+use super::survey::{ContextView, Survey, Window};
 use crate::control::Phase;
 
 pub(super) fn json(survey: &Survey) -> Value {
@@ -103,6 +103,7 @@ pub(super) fn json(survey: &Survey) -> Value {
                 "full": waf.pool_full,
             },
         })),
+        "context": context(&survey.context),
         "logs": survey.logs.iter().map(|(name, log)| {
             (name.to_string(), json!({
                 "written": log.written,
@@ -116,6 +117,25 @@ pub(super) fn json(survey: &Survey) -> Value {
             "names": certificate.names,
             "seconds_left": certificate.left_seconds,
         })).collect::<Vec<_>>(),
+    })
+}
+
+fn context(context: &ContextView) -> Value {
+    let counters = &context.counters;
+    json!({
+        "entries": counters.entries,
+        "entries_max": context.entries_max,
+        "records": counters.records,
+        "bytes": counters.bytes,
+        "bytes_max": context.bytes_max,
+        "expired": counters.expired,
+        "evicted": counters.evicted,
+        "refused": counters.refused,
+        "changes_lost": counters.lost,
+        "path": context.path,
+        "unwritten": counters.unwritten,
+        "batches": counters.batches,
+        "batch_failures": counters.batch_failures,
     })
 }
 

@@ -9,6 +9,7 @@ use tidegate_telemetry::metrics::{
     self, Closed, HistogramTotals, LogTotals, Sample, Snapshot, TICKS_PER_SECOND, WorkerTotals,
 };
 use tidegate_telemetry::record::{Outcome, Phase, Side, WafMode, WafVerdict};
+use tidegate_waf::context::Counters;
 
 use super::troubles::{self, Trouble};
 use crate::control::history::Taken;
@@ -51,6 +52,7 @@ pub(super) struct Survey {
     pub(super) errors: Vec<(String, u64)>,
     /// `None` if no route is inspected.
     pub(super) waf: Option<WafView>,
+    pub(super) context: ContextView,
     pub(super) logs: Vec<(Box<str>, LogTotals)>,
     pub(super) certificates: Vec<CertificateView>,
 }
@@ -116,6 +118,16 @@ pub(super) struct WafView {
     pub(super) pool_full: u64,
 }
 
+/// What rules remember, and what became of it since the start.
+#[derive(Clone, Debug)]
+pub(super) struct ContextView {
+    pub(super) counters: Counters,
+    pub(super) entries_max: usize,
+    pub(super) bytes_max: usize,
+    /// Where the copy on disk is.
+    pub(super) path: Option<String>,
+}
+
 /// Rules that a status lists.
 const RULES_SHOWN_MAX: usize = 20;
 
@@ -175,6 +187,7 @@ impl Survey {
             outcomes: outcomes(&snapshot),
             errors: errors(&snapshot),
             waf: plan.rule_counts.is_some().then(|| WafView::of(&snapshot)),
+            context: ContextView::of(gate),
             logs: snapshot.control.logs,
             certificates: certificates(&plan),
         };
@@ -278,6 +291,14 @@ fn limits(gate: &Gate, plan: &Plan, snapshot: &Snapshot) -> Vec<Limit> {
             then: "`busy` says what becomes of further ones",
         });
     }
+    let context = ContextView::of(gate);
+    for (what, used, max) in [
+        ("variables of context", context.counters.entries, context.entries_max),
+        ("memory of context, in bytes", context.counters.bytes, context.bytes_max),
+    ] {
+        let then = "what would expire soonest is forgotten before its time";
+        limits.push(Limit { what: what.into(), used: used as u64, max: max as u64, then });
+    }
     let bounds = gate.bounds;
     let labels = gate.metrics.labels();
     let label_limit = |what: &str, used: usize, max: usize| Limit {
@@ -316,6 +337,18 @@ fn workers(from: &Taken, to: &Taken) -> Vec<WorkerView> {
         }
     };
     workers.map(view).collect()
+}
+
+impl ContextView {
+    fn of(gate: &Gate) -> ContextView {
+        let settings = &gate.context.settings;
+        ContextView {
+            counters: gate.context.context.counters(),
+            entries_max: settings.limits.entries_max,
+            bytes_max: settings.limits.bytes_max,
+            path: settings.directory.as_ref().map(|path| path.display().to_string()),
+        }
+    }
 }
 
 impl WafView {

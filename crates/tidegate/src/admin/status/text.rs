@@ -25,6 +25,7 @@ pub(super) fn text(survey: &Survey) -> String {
     phases(survey, &mut out);
     failures(survey, &mut out);
     waf(survey, &mut out);
+    context(survey, &mut out);
     workers(survey, &mut out);
     out
 }
@@ -190,6 +191,32 @@ fn waf(survey: &Survey, out: &mut String) {
     if !table.is_empty() {
         table.write(out);
     }
+}
+
+fn context(survey: &Survey, out: &mut String) {
+    let counters = &survey.context.counters;
+    // A gate whose rules remember nothing need not hear of it.
+    if counters.entries == 0 && counters.expired == 0 && survey.context.path.is_none() {
+        return;
+    }
+    let mut table = Table::new(1, ["context", "now"]);
+    let mut row = |name: &str, number: u64| table.row(vec![name.into(), count(number)]);
+    row("variables", counters.entries as u64);
+    row("records", counters.records as u64);
+    row("kilobytes", (counters.bytes / 1000) as u64);
+    row("expired since the start", counters.expired);
+    for (name, number) in [
+        ("evicted since the start", counters.evicted),
+        ("refused since the start", counters.refused),
+    ] {
+        if number > 0 {
+            row(name, number);
+        }
+    }
+    if survey.context.path.is_some() {
+        row("not on disk yet", counters.unwritten as u64);
+    }
+    table.write(out);
 }
 
 fn workers(survey: &Survey, out: &mut String) {

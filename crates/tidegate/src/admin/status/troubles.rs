@@ -9,7 +9,7 @@ use tidegate_telemetry::clock::Stamp;
 use tidegate_telemetry::record::Side;
 
 use super::super::shown::{percent, share, span};
-use super::survey::{Limit, Survey};
+use super::survey::{ContextView, Limit, Survey};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,6 +90,7 @@ pub(super) fn find(survey: &Survey, plan: &Plan, now: Stamp) -> Vec<Trouble> {
             say(Gravity::Near, what);
         }
     }
+    context(&survey.context, &mut say);
     if let Some(failed) = &survey.failed_reload {
         let ago = span(failed.at.elapsed());
         say(Gravity::Near, format!("the last reload, {ago} ago, was refused: {}", failed.reason));
@@ -131,6 +132,25 @@ fn servers(group: &Group, now: Stamp, say: &mut impl FnMut(Gravity, String)) {
     }
     if !draining.is_empty() {
         say(Gravity::Note, format!("{name}: draining: {}", named(draining)));
+    }
+}
+
+fn context(context: &ContextView, say: &mut impl FnMut(Gravity, String)) {
+    let counters = &context.counters;
+    if counters.evicted > 0 {
+        let what = format!(
+            "context: {} variables were forgotten before their time since the start: a full store \
+             evicts what would expire soonest; raise `entries_max` or `memory_max`",
+            counters.evicted
+        );
+        say(Gravity::Near, what);
+    }
+    if counters.batch_failures > 0 {
+        let what = format!(
+            "context: {} batches could not be written to disk since the start, and {} variables wait",
+            counters.batch_failures, counters.unwritten
+        );
+        say(Gravity::Near, what);
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod kind;
 mod firewall;
 mod general;
 mod groups;
+mod kept;
 mod listeners;
 mod sites;
 
@@ -25,6 +26,7 @@ pub(crate) use sites::{
 };
 
 pub(crate) use firewall::{ExcludedRules, Exclusion, inspect, waf};
+pub(crate) use kept::context;
 
 use super::node::{self, Node};
 use kind::Kind;

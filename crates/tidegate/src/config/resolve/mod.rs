@@ -4,6 +4,7 @@
 //! [`cross`] checks what only shows when all of them are there. A mistake never ends the resolving: a
 //! stand-in takes its place, and the settings are only handed out if there was no error.
 
+mod context;
 mod cross;
 pub(crate) mod group;
 mod listen;
@@ -35,8 +36,16 @@ pub(crate) struct Outside<'a> {
     pub(crate) tickets: &'a Arc<TicketKeys>,
 }
 
+/// What a tree resolves to.
+pub(super) struct Resolved {
+    /// What a plan is built from.
+    pub(super) settings: Settings,
+    /// What rules remember between requests.
+    pub(super) context: crate::context::Settings,
+}
+
 /// Resolves a tree whose names have been checked.
-pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Reading<'_>) -> Settings {
+pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Reading<'_>) -> Resolved {
     let node = Node { span: Span::new(0, &(0..0)), value: Value::Table(table) };
     let root = Scope::new(&options::root::SECTION, Owner::Process, Some(&node), None);
     let defaults = root.child(&options::defaults::SECTION);
@@ -59,6 +68,9 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
     };
     let sites = site::resolve(&root, &defaults, &mut shared, reading);
 
+    let context = root.child(&options::context::SECTION);
+    let context = context::context(&context, firewall.collection_timeout_s(), reading);
+
     let everything = cross::Everything {
         listeners: &listeners,
         groups: groups.list(),
@@ -66,7 +78,7 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         logs: &logs,
     };
     cross::check(&everything, reading);
-    Settings {
+    let settings = Settings {
         process,
         listeners: listeners.into_iter().map(|found| found.listener).collect(),
         sites: sites.into_iter().map(|found| found.site).collect(),
@@ -75,7 +87,8 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         logs: logs.into_settings(),
         admin,
         waf,
-    }
+    };
+    Resolved { settings, context }
 }
 
 /// Resolves the admin listener of a tree, and nothing else.

@@ -63,6 +63,16 @@ impl<'n> Firewall<'n> {
         }
     }
 
+    /// What the rules say of how long records are kept (`SecCollectionTimeout`), in seconds.
+    pub(super) fn collection_timeout_s(&self) -> u64 {
+        match &self.program {
+            Found::Right(compiled) => compiled.program.settings().collection_timeout_s,
+            Found::NotYet | Found::Wrong => {
+                tidegate_waf::program::Settings::default().collection_timeout_s
+            }
+        }
+    }
+
     /// How a route is inspected; `levels` are the route's, its site's and wider scopes.
     pub(super) fn inspect(
         &mut self,

@@ -68,17 +68,12 @@ impl fmt::Display for Fault {
             Self::Held { directory } => {
                 write!(f, "{}: another process has this context store open", directory.display())
             }
-            Self::Damaged { path, what } => write!(
-                f,
-                "{}: the context store is damaged: {what}. Restore the file from a copy, or allow \
-                 the gate to set it aside and begin with an empty store",
-                path.display()
-            ),
+            Self::Damaged { path, what } => {
+                write!(f, "{}: the context store is damaged: {what}", path.display())
+            }
             Self::Newer { path, format } => write!(
                 f,
-                "{}: the context store has format {format}, and this version knows up to {}. Run \
-                 the newer version, or allow the gate to set the file aside and begin with an empty \
-                 store",
+                "{}: the context store has format {format}, and this version knows up to {}",
                 path.display(),
                 format::FORMAT
             ),

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &cli::WafTest) -> ExitCode {
         Ok(subject) => subject,
         Err(complaint) => return refuse(&complaint),
     };
-    let Loaded { settings, warnings, origins } = match load(&arguments.config) {
+    let Loaded { settings, warnings, origins, .. } = match load(&arguments.config) {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
