@@ -24,7 +24,7 @@ mod verdict;
 
 use std::sync::Arc;
 
-pub use audit::AuditContext;
+pub use audit::{AuditClient, AuditContext, AuditKeeps};
 pub use clock::Moment;
 pub use contents::Work;
 pub use evaluate::Evaluation;

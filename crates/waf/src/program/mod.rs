@@ -16,7 +16,7 @@ mod text;
 
 pub use compile::{Compiled, compile, compile_policy};
 pub use rule::{Place, RuleMeta};
-pub use settings::Settings;
+pub use settings::{Settings, Statuses};
 
 pub(crate) use chain::ChainTable;
 pub(crate) use rule::{

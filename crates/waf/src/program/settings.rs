@@ -2,7 +2,7 @@
 
 use crate::body::Options;
 use crate::inspection::Mode;
-use crate::pattern::Pattern;
+use crate::pattern::{Caches, Match, Pattern, PatternId};
 use crate::seclang::setting::{
     AuditFormat, AuditLogType, AuditMode, AuditParts, KeepFiles, LimitAction, Switch,
 };
@@ -37,7 +37,7 @@ pub struct Settings {
     /// `SecAuditLogParts`.
     pub audit_parts: AuditParts,
     /// `SecAuditLogRelevantStatus`.
-    pub audit_relevant_status: Option<Pattern>,
+    pub audit_relevant_statuses: Statuses,
     /// `SecAuditLog`.
     pub audit_log: Option<Box<str>>,
     /// `SecAuditLogStorageDir`.
@@ -62,6 +62,27 @@ pub struct Settings {
     pub components: Vec<String>,
 }
 
+/// A set of status codes: a pattern over them, asked of each beforehand.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Statuses(Vec<u16>);
+
+impl Statuses {
+    /// Those among 100 to 599 that a pattern matches.
+    pub(crate) fn matching(pattern: &Pattern) -> Self {
+        let mut caches = Caches::new();
+        let mut is_match = |status: &u16| {
+            let text = status.to_string();
+            pattern.is_match(&mut caches, PatternId(0), text.as_bytes()) == Match::Yes
+        };
+        Self((100..600).filter(|status| is_match(status)).collect())
+    }
+
+    /// Whether a status code is one of them.
+    pub fn contains(&self, status: u16) -> bool {
+        self.0.binary_search(&status).is_ok()
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -78,7 +99,7 @@ impl Default for Settings {
             collection_timeout_s: 3600,
             audit_engine: AuditMode::Off,
             audit_parts: AuditParts::lettered(b"ABCFHZ").unwrap_or_default(),
-            audit_relevant_status: None,
+            audit_relevant_statuses: Statuses::default(),
             audit_log: None,
             audit_log_dir: None,
             audit_log_type: AuditLogType::Serial,

@@ -1,6 +1,7 @@
 //! The audit log as JSON, one line a transaction, with the members that ModSecurity 3 gives it.
 
 use super::{Entry, Shown};
+use crate::inspection::Mode;
 use crate::seclang::setting::Switch;
 use crate::variable::Variable;
 
@@ -9,10 +10,11 @@ pub(super) fn write(entry: &Entry<'_>, out: &mut Vec<u8>) {
     object.begin_member("transaction");
     {
         let mut transaction = Object::begin(object.out);
-        transaction.text("client_ip", entry.value(Variable::RemoteAddr));
+        let (client, port) = entry.client();
+        transaction.text("client_ip", client);
         transaction.text("time_stamp", super::native::time(entry.context.epoch_ms).as_bytes());
         transaction.text("server_id", entry.inspection.program.settings.sensor_id.as_bytes());
-        transaction.number("client_port", entry.value(Variable::RemotePort));
+        transaction.number("client_port", port);
         transaction.text("host_ip", entry.value(Variable::ServerAddr));
         transaction.number("host_port", entry.value(Variable::ServerPort));
         transaction.text("unique_id", entry.value(Variable::UniqueId));
@@ -23,7 +25,12 @@ pub(super) fn write(entry: &Entry<'_>, out: &mut Vec<u8>) {
         transaction.begin_member("producer");
         let mut producer = Object::begin(transaction.out);
         producer.text("modsecurity", entry.context.producer.as_bytes());
-        producer.text("secrules_engine", format!("{:?}", entry.inspection.mode()).as_bytes());
+        let mode: &[u8] = match entry.inspection.mode() {
+            Mode::Block => b"Enabled",
+            Mode::Detect => b"DetectionOnly",
+            Mode::Off => b"Disabled",
+        };
+        producer.text("secrules_engine", mode);
         producer.begin_member("components");
         let components = &entry.inspection.program.settings.components;
         strings(producer.out, components.iter().map(String::as_bytes));
@@ -43,9 +50,9 @@ fn request(entry: &Entry<'_>, transaction: &mut Object<'_>) {
     request.text("method", entry.value(Variable::RequestMethod));
     let protocol = entry.value(Variable::RequestProtocol);
     request.text("http_version", protocol.strip_prefix(b"HTTP/").unwrap_or(protocol));
-    request.text("uri", &entry.mask.urlencoded(entry.value(Variable::RequestUriRaw)));
+    request.text("uri", &entry.target());
     if entry.has_part(b'C') || entry.has_part(b'I') {
-        request.text("body", &entry.mask.urlencoded(entry.value(Variable::RequestBody)));
+        request.text("body", &entry.body(Variable::RequestBody));
     }
     if entry.has_part(b'B') {
         fields(&mut request, entry.fields(Variable::RequestHeaders));
@@ -57,7 +64,7 @@ fn response(entry: &Entry<'_>, transaction: &mut Object<'_>) {
     transaction.begin_member("response");
     let mut response = Object::begin(transaction.out);
     if entry.has_part(b'E') {
-        response.text("body", &entry.text(Variable::ResponseBody));
+        response.text("body", &entry.body(Variable::ResponseBody));
     }
     response.literal("http_code", itoa::Buffer::new().format(entry.context.status).as_bytes());
     if entry.has_part(b'F') {
@@ -83,8 +90,8 @@ fn messages(entry: &Entry<'_>, transaction: &mut Object<'_>) {
         details.text("ruleId", itoa::Buffer::new().format(rule.id).as_bytes());
         details.text("file", rule.place.file.as_bytes());
         details.text("lineNumber", itoa::Buffer::new().format(rule.place.line).as_bytes());
-        details.text("data", &entry.mask.text(&matched.data));
-        details.text("value", &entry.mask.text(&matched.value));
+        details.text("data", &entry.found(&matched.data));
+        details.text("value", &entry.found(&matched.value));
         let severity =
             rule.severity.map_or(String::new(), |severity| severity.number().to_string());
         details.text("severity", severity.as_bytes());

@@ -1,5 +1,7 @@
 //! What must not be read in a log: stars in its place.
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
 use super::super::Inspection;
 use crate::body::urlencoded;
 use crate::seclang::action::Sanitise;
@@ -35,8 +37,10 @@ pub(super) struct Mask {
     request_fields: Vec<Vec<u8>>,
     response_fields: Vec<Vec<u8>>,
     arguments: Vec<Vec<u8>>,
-    /// The secrets themselves, decoded and as they came, longest first.
+    /// The secrets themselves, decoded and as they came.
     values: Vec<Vec<u8>>,
+    /// What finds them, all in one pass: a request may have a thousand.
+    finder: Option<AhoCorasick>,
 }
 
 impl Mask {
@@ -54,6 +58,7 @@ impl Mask {
                 .collect(),
             arguments: Vec::new(),
             values: Vec::new(),
+            finder: None,
         };
         for what in &state.sanitise {
             match what {
@@ -84,8 +89,13 @@ impl Mask {
             mask.values.push(state.contents.bytes(named.value).to_vec());
         }
         mask.values.retain(|value| value.len() >= SOUGHT_BYTES_MIN);
-        mask.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        mask.values.sort_unstable();
         mask.values.dedup();
+        // It is used for a few texts and dropped: what is built fastest serves best.
+        let mut builder = AhoCorasick::builder();
+        builder.kind(Some(AhoCorasickKind::NoncontiguousNFA));
+        builder.match_kind(MatchKind::LeftmostLongest);
+        mask.finder = builder.build(&mask.values).ok().filter(|_| !mask.values.is_empty());
         mask
     }
 
@@ -110,10 +120,9 @@ impl Mask {
     /// Text with the secrets in it starred out, wherever they stand.
     pub(super) fn text(&self, text: &[u8]) -> Vec<u8> {
         let mut shown = text.to_vec();
-        for secret in &self.values {
-            let places: Vec<usize> = memchr::memmem::find_iter(&shown, secret).collect();
-            for at in places {
-                shown[at..at + secret.len()].fill(b'*');
+        if let Some(finder) = &self.finder {
+            for found in finder.find_iter(text) {
+                shown[found.range()].fill(b'*');
             }
         }
         shown

@@ -26,6 +26,34 @@ pub struct AuditContext<'a> {
     pub producer: &'a str,
     /// Whether the transaction was stopped by a rule.
     pub intercepted: Switch,
+    /// What the log keeps of people.
+    pub keeps: AuditKeeps<'a>,
+}
+
+/// What an audit log keeps of people.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditKeeps<'a> {
+    /// What is told of the client's address.
+    pub client: AuditClient<'a>,
+    /// Whether queries are kept, and with them bodies and what rules found.
+    pub query: Switch,
+    /// Fields of the request that are left out.
+    pub dropped_fields: &'a [&'a [u8]],
+}
+
+/// What an audit log tells of the client's address.
+#[derive(Clone, Copy, Debug)]
+pub enum AuditClient<'a> {
+    /// The address and the port.
+    Whole,
+    /// This in place of the address, and no port; nothing leaves it out.
+    Masked(&'a [u8]),
+}
+
+impl AuditKeeps<'_> {
+    /// Everything.
+    pub const ALL: Self =
+        Self { client: AuditClient::Whole, query: Switch::On, dropped_fields: &[] };
 }
 
 /// The transaction with its secrets starred out.
@@ -49,18 +77,10 @@ impl Inspection {
             AuditMode::Off => false,
             AuditMode::On => true,
             AuditMode::RelevantOnly => {
-                self.state.audit_relevant == Switch::On || self.is_relevant_status(status)
+                let statuses = &self.program.settings.audit_relevant_statuses;
+                self.state.audit_relevant == Switch::On || statuses.contains(status)
             }
         }
-    }
-
-    fn is_relevant_status(&self, status: u16) -> bool {
-        let Some(pattern) = &self.program.settings.audit_relevant_status else { return false };
-        let mut caches = crate::pattern::Caches::new();
-        let mut digits = itoa::Buffer::new();
-        let text = digits.format(status).as_bytes();
-        pattern.is_match(&mut caches, crate::pattern::PatternId(0), text)
-            == crate::pattern::Match::Yes
     }
 
     /// Appends the transaction as the rule set's `SecAuditLogFormat` has it: one line of JSON, or
@@ -84,8 +104,42 @@ impl Entry<'_> {
         state.values.of(variable).first().map_or(b"", |named| state.contents.bytes(named.value))
     }
 
-    fn text(&self, variable: Variable) -> Vec<u8> {
-        self.mask.text(self.value(variable))
+    /// A body; nothing where the log does not keep it.
+    fn body(&self, variable: Variable) -> Vec<u8> {
+        match (self.context.keeps.query, variable) {
+            (Switch::Off, _) => Vec::new(),
+            (Switch::On, Variable::RequestBody) => self.mask.urlencoded(self.value(variable)),
+            (Switch::On, _) => self.mask.text(self.value(variable)),
+        }
+    }
+
+    /// What a rule found, or tells of it; nothing where the log does not keep it.
+    fn found(&self, text: &[u8]) -> Vec<u8> {
+        match self.context.keeps.query {
+            Switch::On => self.mask.text(text),
+            Switch::Off => Vec::new(),
+        }
+    }
+
+    /// The request's target, without its query where the log does not keep it.
+    fn target(&self) -> Vec<u8> {
+        let mut target = self.mask.urlencoded(self.value(Variable::RequestUriRaw));
+        if self.context.keeps.query == Switch::Off
+            && let Some(question) = memchr::memchr(b'?', &target)
+        {
+            target.truncate(question);
+        }
+        target
+    }
+
+    /// The client's address and port, as far as the log keeps them.
+    fn client(&self) -> (&[u8], &[u8]) {
+        match self.context.keeps.client {
+            AuditClient::Whole => {
+                (self.value(Variable::RemoteAddr), self.value(Variable::RemotePort))
+            }
+            AuditClient::Masked(shown) => (shown, b""),
+        }
     }
 
     fn fields(&self, variable: Variable) -> Vec<Shown> {
@@ -95,7 +149,13 @@ impl Entry<'_> {
             let value = self.mask.field(variable, name, state.contents.bytes(named.value));
             Shown { name: name.to_vec(), value }
         };
-        state.values.of(variable).iter().map(shown).collect()
+        let is_kept = |named: &&super::values::Named| {
+            let name = state.contents.bytes(named.name);
+            let dropped = self.context.keeps.dropped_fields;
+            variable != Variable::RequestHeaders
+                || !dropped.iter().any(|dropped| dropped.eq_ignore_ascii_case(name))
+        };
+        state.values.of(variable).iter().filter(is_kept).map(shown).collect()
     }
 
     fn messages(&self) -> impl Iterator<Item = &MatchedRule> {

@@ -15,37 +15,38 @@ pub(super) fn write(entry: &Entry<'_>, out: &mut Vec<u8>) {
     };
     part(out, 'A');
     let _ = write!(out, "[{}] ", time(entry.context.epoch_ms));
-    let ends = [
-        Variable::UniqueId,
-        Variable::RemoteAddr,
-        Variable::RemotePort,
-        Variable::ServerAddr,
-        Variable::ServerPort,
-    ];
-    for (at, variable) in ends.into_iter().enumerate() {
+    let (client, port) = entry.client();
+    let (gate, gate_port) = (Variable::ServerAddr, Variable::ServerPort);
+    let ends =
+        [entry.value(Variable::UniqueId), client, port, entry.value(gate), entry.value(gate_port)];
+    for (at, end) in ends.into_iter().enumerate() {
         if at > 0 {
             out.push(b' ');
         }
-        line(out, entry.value(variable));
+        line(out, if end.is_empty() { b"-" } else { end });
     }
     out.push(b'\n');
     if entry.has_part(b'B') {
         part(out, 'B');
-        line(out, &entry.mask.urlencoded(entry.value(Variable::RequestLine)));
+        line(out, entry.value(Variable::RequestMethod));
+        out.push(b' ');
+        line(out, &entry.target());
+        out.push(b' ');
+        line(out, entry.value(Variable::RequestProtocol));
         out.push(b'\n');
         fields(out, entry.fields(Variable::RequestHeaders));
     }
-    if (entry.has_part(b'C') || entry.has_part(b'I'))
-        && !entry.value(Variable::RequestBody).is_empty()
-    {
-        part(out, 'C');
-        out.extend_from_slice(&entry.mask.urlencoded(entry.value(Variable::RequestBody)));
-        out.push(b'\n');
-    }
-    if entry.has_part(b'E') && !entry.value(Variable::ResponseBody).is_empty() {
-        part(out, 'E');
-        out.extend_from_slice(&entry.text(Variable::ResponseBody));
-        out.push(b'\n');
+    let has_body = entry.has_part(b'C') || entry.has_part(b'I');
+    for (letter, variable, shows) in [
+        ('C', Variable::RequestBody, has_body),
+        ('E', Variable::ResponseBody, entry.has_part(b'E')),
+    ] {
+        let body = if shows { entry.body(variable) } else { Vec::new() };
+        if !body.is_empty() {
+            part(out, letter);
+            out.extend_from_slice(&body);
+            out.push(b'\n');
+        }
     }
     if entry.has_part(b'F') && entry.context.status != 0 {
         part(out, 'F');
@@ -89,10 +90,11 @@ fn message(entry: &Entry<'_>, matched: &MatchedRule, out: &mut Vec<u8>) {
         ". [file \"{}\"] [line \"{}\"] [id \"{}\"]",
         rule.place.file, rule.place.line, rule.id
     );
-    for (name, value) in [("msg", &matched.message), ("data", &matched.data)] {
+    let message = entry.mask.text(&matched.message);
+    for (name, value) in [("msg", message), ("data", entry.found(&matched.data))] {
         if !value.is_empty() {
             let _ = write!(out, " [{name} \"");
-            line(out, &entry.mask.text(value));
+            line(out, &value);
             out.extend_from_slice(b"\"]");
         }
     }

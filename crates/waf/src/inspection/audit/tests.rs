@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use super::AuditContext;
+use super::{AuditClient, AuditContext, AuditKeeps};
 use crate::inspection::{Connection, Inspection, Inspector, Mode, Moment, RequestHead};
 use crate::program::{compile, compile_policy};
 use crate::seclang::setting::Switch;
@@ -9,6 +9,10 @@ use crate::seclang::{Entry, Memory, parse};
 use crate::variable::Phase;
 
 fn audit(format: &str) -> String {
+    audit_with(format, AuditKeeps::ALL)
+}
+
+fn audit_with(format: &str, keeps: AuditKeeps<'_>) -> String {
     let rules = format!(
         "SecRuleEngine On\nSecAuditEngine RelevantOnly\nSecAuditLogFormat {format}\nSecAuditLogParts ABCFHZ\n\
          SecRequestBodyAccess On\n\
@@ -26,7 +30,7 @@ fn audit(format: &str) -> String {
     inspection.connection(&Connection {
         client: address,
         client_port: 5000,
-        server: address,
+        server: IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)),
         server_port: 80,
     });
     let head = RequestHead {
@@ -55,6 +59,7 @@ fn audit(format: &str) -> String {
         status: 403,
         producer: "Tidegate",
         intercepted: Switch::On,
+        keeps,
     };
     inspection.write_audit(context, &mut out);
     String::from_utf8(out).expect("text")
@@ -72,6 +77,37 @@ fn no_secret_is_shown_in_any_format() {
             assert!(shown.contains(kept), "{kept} not in {shown}");
         }
     }
+}
+
+#[test]
+fn what_a_log_does_not_keep_is_nowhere() {
+    let client = AuditClient::Masked(b"192.0.2.0");
+    let keeps = AuditKeeps { client, query: Switch::Off, dropped_fields: &[b"host"] };
+    for format in ["JSON", "Native"] {
+        let shown = audit_with(format, keeps);
+        for dropped in ["192.0.2.1", "5000", "evil ****", "q=evil", "x=1", "example.org"] {
+            assert!(!shown.contains(dropped), "{dropped} in {shown}");
+        }
+        for kept in ["192.0.2.0", "/pay", "Evil", "ARGS:q", "content-type"] {
+            assert!(shown.contains(kept), "{kept} not in {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_relevant_status_is_one_that_the_pattern_matches() {
+    let statuses = |source: &str| {
+        let rules = format!("SecAuditLogRelevantStatus \"{source}\"");
+        let files = Memory::default();
+        let entry = Entry::Text { path: "rules.conf", text: rules.as_bytes() };
+        let (document, _) = parse(&files, entry).expect("rules");
+        let program = compile(&document, &files).expect("a program").program;
+        let relevant = &program.settings().audit_relevant_statuses;
+        (0..1200).filter(|status| relevant.contains(*status)).collect::<Vec<u16>>()
+    };
+    let errors: Vec<u16> = (400..600).filter(|status| *status != 404).collect();
+    assert_eq!(statuses("^(?:5|4(?!04))"), errors);
+    assert_eq!(statuses("^403$"), [403]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::Compiler;
 use crate::body::XmlText;
 use crate::inspection::Mode;
 use crate::pattern::{Options, Pattern};
+use crate::program::settings::Statuses;
 use crate::seclang::setting::{EngineMode, XmlArgs};
 use crate::seclang::{Code, Location, Setting};
 
@@ -28,7 +29,9 @@ impl Compiler<'_> {
             Setting::AuditLogParts(parts) => settings.audit_parts = *parts,
             Setting::AuditLogRelevantStatus(source) => {
                 match Pattern::compile(source, &Options::default()) {
-                    Ok((pattern, _)) => settings.audit_relevant_status = Some(pattern),
+                    Ok((pattern, _)) => {
+                        settings.audit_relevant_statuses = Statuses::matching(&pattern);
+                    }
                     Err(fault) => {
                         let message = format!("this is not a regular expression: {fault}");
                         self.refuse(at, Code::Value, message, fault.hint.map(str::to_owned));
