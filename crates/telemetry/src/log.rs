@@ -9,6 +9,7 @@
 //! Fields are declared once, in `field`; `docs/logs.md` is their [`reference()`].
 
 mod buffers;
+mod entry;
 mod escape;
 mod field;
 mod format;
@@ -25,7 +26,8 @@ mod view;
 mod writer;
 
 pub use buffers::{FLUSH_EVERY, WorkerLogs};
-pub use format::{Format, FormatError, FormatProblem};
+pub use entry::{Entry, Keeps};
+pub use format::{Content, Format, FormatError, FormatProblem};
 pub use privacy::{AddressPrivacy, HashKey, Keep, Privacy};
 pub use reference::reference;
 pub use sink::{Facility, Target};

@@ -291,6 +291,13 @@ impl Record {
         end.checked_since(start)
     }
 
+    /// The wall time of the request's first byte, in milliseconds since 1970; of a record that is
+    /// complete.
+    pub fn began_millis(&self) -> u64 {
+        let took = self.phase_nanos(Phase::Total).unwrap_or(0) / 1_000_000;
+        self.unix_millis.saturating_sub(took)
+    }
+
     /// The same in nanoseconds, without the detour over `Duration`, which divides.
     #[inline]
     pub(crate) fn phase_nanos(&self, phase: Phase) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use tidegate_http::field::Known;
 use tidegate_telemetry::Stamp;
-use tidegate_telemetry::log::LogView;
+use tidegate_telemetry::log::{Content, Entry, LogView};
 use tidegate_telemetry::record::{Outcome, Protocol, Side};
 
 use super::{Exchange, Place, Surroundings, inspect};
@@ -49,6 +49,9 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
     let tls = client.tls.as_deref();
     let server = exchange.server.as_deref();
     let rules = inspect::rules(exchange.inspecting.as_deref());
+    let logs = || place.site.settings.logs.iter().map(|index| &around.plan.logs[*index]);
+    let wants = |content: Content| logs().any(|log| log.settings().format.content() == content);
+    let audit = if wants(Content::Audit) { inspect::Audit::of(exchange) } else { None };
     let view = LogView {
         client_addr: exchange.client_addr,
         client_port: client.port,
@@ -75,9 +78,10 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
             .map_or("", |client| &client.subject),
         forwarded_id: &[],
         rules: &rules,
+        audit: audit.as_ref().map(|audit| audit as &dyn Entry),
     };
-    for index in &place.site.settings.logs {
-        around.worker.log(&around.plan.logs[*index], &exchange.record, &view);
+    for log in logs() {
+        around.worker.log(log, &exchange.record, &view);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Templates and JSON formats name fields from here; `docs/logs.md` lists them. A log's privacy is
 //! applied by [`Line`], which is the only way to a request's text.
 
+use super::entry::Entry;
 use super::privacy::{AddressPrivacy, Keep, Privacy};
 use super::value::Value;
 use super::view::{LogView, RuleView};
@@ -65,6 +66,15 @@ impl<'a> Line<'a> {
         self.view.rules
     }
 
+    /// The request's entry in the audit log.
+    pub(super) fn audit(&self) -> Option<&'a dyn Entry> {
+        self.view.audit
+    }
+
+    pub(super) fn privacy(&self) -> &'a Privacy {
+        self.privacy
+    }
+
     /// What a rule found in the request, where the log keeps such.
     pub(super) fn matched(&self, text: &'a [u8]) -> &'a [u8] {
         match self.privacy.query {
@@ -99,8 +109,7 @@ impl<'a> Line<'a> {
 
     /// The wall time of the request's first byte.
     pub(super) fn began_millis(&self) -> u64 {
-        let took = self.record.phase_nanos(Phase::Total).unwrap_or(0) / 1_000_000;
-        self.record.unix_millis.saturating_sub(took)
+        self.record.began_millis()
     }
 
     #[inline]

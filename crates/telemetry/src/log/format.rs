@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::field::{FIELDS, Field, Line};
-use super::rules;
 use super::time::Times;
+use super::{entry, rules};
 
 /// How a log's lines look.
 #[derive(Clone, Debug)]
@@ -27,6 +27,19 @@ enum Shape {
     Rules,
     /// The same as JSON objects.
     RulesJson,
+    /// The audit log's entry, which the WAF writes.
+    Audit,
+}
+
+/// What a log is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Each request.
+    Requests,
+    /// The rules of the WAF that matched.
+    Matches,
+    /// What the WAF's audit log takes.
+    Audit,
 }
 
 /// A field and what stands before it: literal text, or a comma and the key.
@@ -168,7 +181,16 @@ impl Format {
         Format { shape: Shape::RulesJson, name: "waf_json", ..Format::waf() }
     }
 
-    /// The format called `name`: `combined`, `json`, `privacy`, `waf` or `waf_json`.
+    /// The audit log of the WAF; the rule set says what it holds and how it is written.
+    pub fn audit() -> Format {
+        Format { shape: Shape::Audit, name: "audit", ..Format::waf() }
+    }
+
+    /// The names of formats.
+    pub const NAMES: &'static [&'static str] =
+        &["combined", "json", "privacy", "waf", "waf_json", "audit"];
+
+    /// The format of a name among [`NAMES`](Self::NAMES).
     pub fn named(name: &str) -> Option<Format> {
         match name {
             "combined" => Some(Format::combined()),
@@ -176,6 +198,7 @@ impl Format {
             "privacy" => Some(Format::privacy()),
             "waf" => Some(Format::waf()),
             "waf_json" => Some(Format::waf_json()),
+            "audit" => Some(Format::audit()),
             _ => None,
         }
     }
@@ -183,6 +206,15 @@ impl Format {
     /// The format's name; `template` or `fields` for those that users make.
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// What a log of this format is about.
+    pub fn content(&self) -> Content {
+        match self.shape {
+            Shape::Text | Shape::Json => Content::Requests,
+            Shape::Rules | Shape::RulesJson => Content::Matches,
+            Shape::Audit => Content::Audit,
+        }
     }
 
     /// A line of text with fields, as in `$client_addr - ${status}s $$1`.
@@ -283,6 +315,7 @@ impl Format {
             }
             Shape::Rules => return rules::text(line, times, out),
             Shape::RulesJson => return rules::json(line, times, out),
+            Shape::Audit => return entry::write(line.audit(), line, times, out),
         }
         out.extend_from_slice(&self.tail);
         out.push(b'\n');

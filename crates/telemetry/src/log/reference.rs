@@ -43,7 +43,11 @@ pub fn reference() -> String {
         requests. It words them as ModSecurity's error log does, so that programs that read those \
         can read these: `[id \"942100\"] [msg \"..\"] [data \"..\"]`.\n\
         - `waf_json` writes the same as JSON objects. Where queries are not kept, neither format \
-        keeps anything of what a rule found.\n\n\
+        keeps anything of what a rule found.\n\
+        - `audit` is the WAF's audit log: what of which requests stands in it, and whether each is a \
+        line of JSON or in ModSecurity's native sections, the rule set says (docs/waf.md). What the log \
+        keeps of people holds here too: the client's address and the fields that name it, the user \
+        agent, the referrer; without queries, neither arguments nor bodies nor what a rule found.\n\n\
         ## Fields\n\n\
         | field | unit | example | meaning |\n|---|---|---|---|\n"
     );

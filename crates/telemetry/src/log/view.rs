@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::entry::Entry;
 use crate::labelled::labelled;
 
 /// The text of a request, lent for the moment of logging.
@@ -56,6 +57,8 @@ pub struct LogView<'a> {
     pub forwarded_id: &'a [u8],
     /// The WAF rules that matched and are to be logged.
     pub rules: &'a [RuleView<'a>],
+    /// The request's entry in the audit log, if it has one.
+    pub audit: Option<&'a dyn Entry>,
 }
 
 /// A WAF rule that matched, lent for the moment of logging.

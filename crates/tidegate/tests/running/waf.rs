@@ -456,3 +456,78 @@ fn what_matched_is_told() {
     let shown = gate.order(&["status"]);
     assert!(shown.contains("rule 10001"), "{shown}");
 }
+
+#[test]
+fn the_audit_log_holds_what_its_rules_and_its_privacy_say() {
+    let server = Server::start();
+    let logs = "[[log]]\nname = \"audit\"\npath = \"$DIR/audit.log\"\nformat = \"audit\"\n\
+        [[log]]\nname = \"private\"\npath = \"$DIR/private.log\"\nformat = \"audit\"\n\
+        client_address = \"drop\"\nquery = \"drop\"\nuser_agent = \"drop\"\n\
+        [[log]]\nname = \"access\"\npath = \"$DIR/access.log\"\n";
+    let gate = start(&server, "", logs);
+    let read = |name: &str| fs::read_to_string(gate.path(name)).unwrap_or_default();
+    let ask = |host: &str, body: &str| {
+        let request = format!(
+            "POST /pay?a=b HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Agent/7\r\n\
+             Cookie: session=topsecret\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        exchange(gate.address, &[request.as_bytes()]);
+    };
+    ask("shop.example", "do=nothing");
+    ask("off.example", "do=deny");
+    ask("shop.example", "do=deny&password=hunter22");
+    ask("detect.example", "do=deny");
+    eventually("all requests are logged", || read("access.log").lines().count() == 4);
+    eventually("two are audited", || read("audit.log").lines().count() == 2);
+    let entries = |name: &str| {
+        let text = read(name);
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect::<Vec<serde_json::Value>>()
+    };
+    let find = |name: &str, host: &str| {
+        let found = entries(name).into_iter().map(|entry| entry["transaction"].clone());
+        let mut found = found.filter(|entry| entry["request"]["headers"]["Host"] == host);
+        found.next().unwrap_or_else(|| panic!("{host} in {}", read(name)))
+    };
+    let denied = find("audit.log", "shop.example");
+    assert_eq!(denied["client_ip"], "127.0.0.1");
+    assert_eq!(denied["is_interrupted"], true);
+    assert_eq!(denied["response"]["http_code"], 418);
+    assert_eq!(denied["request"]["uri"], "/pay?a=b");
+    assert_eq!(denied["request"]["headers"]["Cookie"], "*".repeat("session=topsecret".len()));
+    assert_eq!(denied["request"]["body"], "do=deny&password=********");
+    assert_eq!(denied["messages"][0]["details"]["ruleId"], "10001");
+    assert_eq!(find("audit.log", "detect.example")["is_interrupted"], false);
+    eventually("two are audited privately", || read("private.log").lines().count() == 2);
+    let denied = find("private.log", "shop.example");
+    assert_eq!(denied["request"]["uri"], "/pay");
+    assert_eq!(denied["messages"][0]["details"]["ruleId"], "10001");
+    for secret in ["127.0.0.1\",\"time", "Agent/7", "hunter22", "topsecret", "a=b", "do="] {
+        assert!(!read("private.log").contains(secret), "{secret} in {}", read("private.log"));
+    }
+
+    // The rule set chooses format and parts; a rule may choose for its request.
+    let rules = "SecAuditLogFormat Native\nSecAuditLogParts ABHZ\nSecAuditEngine On\n\
+        SecRule ARGS:do \"@streq quiet\" \"id:7,phase:2,pass,nolog,ctl:auditEngine=Off\"\n";
+    fs::write(gate.path("own.conf"), format!("{RULES}{rules}")).unwrap();
+    gate.order(&["reload"]);
+    fs::rename(gate.path("audit.log"), gate.path("rotated.log")).unwrap();
+    gate.signal(rustix::process::Signal::USR1);
+    eventually("the signal has come", || gate.events().contains("opened again"));
+    ask("shop.example", "do=quiet");
+    ask("shop.example", "do=nothing");
+    eventually("all requests are logged", || read("access.log").lines().count() == 6);
+    eventually("one is audited", || read("audit.log").ends_with("-Z--\n\n"));
+    let text = read("audit.log");
+    let letters: String = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("--")?.strip_suffix("--")?.split('-').nth(1))
+        .collect();
+    assert_eq!(letters, "ABHZ", "{text}");
+    assert!(text.contains("POST /pay?a=b HTTP/1.1\n"), "{text}");
+    assert!(!text.contains("quiet") && !text.contains("do=nothing"), "{text}");
+    assert_eq!(read("rotated.log").lines().count(), 2);
+}

@@ -7,9 +7,12 @@
 //!
 //! A request whose route is not inspected never comes here.
 
+mod audit;
 mod body;
 mod phase;
 pub(super) mod response;
+
+pub(super) use audit::Audit;
 
 use tidegate_http::field;
 use tidegate_telemetry::log::{RuleEffect, RuleView};

@@ -125,11 +125,10 @@ fn format(text: &Text) -> Result<Format, Fault> {
     }
     let bad = |message: String| Fault::new(&code::LOG_FORMAT, message);
     if !value.contains('$') {
-        let guess =
-            suggest::did_you_mean(value, ["combined", "json", "privacy", "waf", "waf_json"]);
+        let guess = suggest::did_you_mean(value, Format::NAMES.iter().copied());
         return Err(bad(format!("{} is neither a format nor a template with fields", text.shown()))
             .label(guess.unwrap_or_default())
-            .hint("formats are `combined`, `json`, `privacy`, `waf` and `waf_json`; a template looks like `$client_addr $status`"));
+            .hint("formats are `combined`, `json`, `privacy`, `waf`, `waf_json` and `audit`; a template looks like `$client_addr $status`"));
     }
     Format::template(value).map_err(|error| {
         let (message, label) = complaint(&error);
@@ -201,12 +200,12 @@ section! {
     );
 
     /// What a line holds: `combined` (as Apache writes it), `json`, `privacy` (neither address nor
-    /// agent nor query), `waf` or `waf_json` (a line for each rule of the WAF that matched), or a
-    /// template with fields, such as `$client_addr $status $request_time`.
+    /// agent nor query), `waf` or `waf_json` (a line for each rule of the WAF that matched), `audit` (the
+    /// WAF's audit log), or a template with fields, such as `$client_addr $status $request_time`.
     /// `docs/logs.md` lists the fields.
     FORMAT: Setting<Parsed<Format>> = setting(
         "format",
-        template("`combined`, `json`, `privacy`, `waf`, `waf_json` or a template", format),
+        template("`combined`, `json`, `privacy`, `waf`, `waf_json`, `audit` or a template", format),
         "\"combined\"",
     );
 
