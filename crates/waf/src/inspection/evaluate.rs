@@ -76,7 +76,26 @@ impl Answer {
 
 impl<'a> Run<'a> {
     /// Runs the phase's rules from the one at `next` on, until the work done exceeds `until`.
-    pub(super) fn phase(&mut self, mut next: usize, until: Work) -> Ended {
+    pub(super) fn phase(&mut self, next: usize, until: Work) -> Ended {
+        let Some(clock) = self.state.times.clock else {
+            return self.rules(next, until, Self::step);
+        };
+        let mut before = clock();
+        self.rules(next, until, |run, rule, next| {
+            let ended = run.step(rule, next);
+            let now = clock();
+            run.state.times.add(rule.number, now.saturating_sub(before));
+            before = now;
+            ended
+        })
+    }
+
+    fn rules(
+        &mut self,
+        mut next: usize,
+        until: Work,
+        mut step: impl FnMut(&mut Self, &'a Rule, &mut usize) -> Option<Ended>,
+    ) -> Ended {
         let program: &'a Program = self.program;
         let rules = program.phase(self.phase);
         while let Some(rule) = rules.get(next) {
@@ -87,17 +106,24 @@ impl<'a> Run<'a> {
             if self.state.mode == Mode::Off {
                 break;
             }
-            if self.state.is_removed(rule.number) || self.whole(rule) == Answer::No {
-                continue;
-            }
-            if let Some(ended) = self.conclude(rule) {
+            if let Some(ended) = step(self, rule, &mut next) {
                 return ended;
-            }
-            if let Flow::Jump(to) = rule.flow {
-                next = to as usize;
             }
         }
         Ended::Passed
+    }
+
+    /// One rule, and where the phase goes on after it.
+    #[inline]
+    fn step(&mut self, rule: &'a Rule, next: &mut usize) -> Option<Ended> {
+        if self.state.is_removed(rule.number) || self.whole(rule) == Answer::No {
+            return None;
+        }
+        let ended = self.conclude(rule);
+        if let (None, Flow::Jump(to)) = (&ended, rule.flow) {
+            *next = to as usize;
+        }
+        ended
     }
 
     /// A rule with its chain.

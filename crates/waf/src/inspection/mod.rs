@@ -18,6 +18,7 @@ mod request_body;
 mod resolve;
 mod response_body;
 mod state;
+mod times;
 mod trace;
 mod values;
 mod verdict;
@@ -31,6 +32,7 @@ pub use evaluate::Evaluation;
 pub use message::{Connection, Fields, RequestHead, ResponseHead};
 pub use response_body::Extent;
 pub use state::Inspector;
+pub use times::MonotonicClock;
 pub use trace::{Change, Hit, Trace, Traced};
 pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 

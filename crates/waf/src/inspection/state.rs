@@ -1,6 +1,7 @@
 //! What one transaction holds while it is inspected, and what a worker keeps between them.
 
 use super::contents::{ContentId, Contents};
+use super::times::RuleTimes;
 use super::trace::{Trace, Tracing};
 use super::values::{Found, Tx, Values};
 use super::verdict::{MatchedRule, Mode};
@@ -142,6 +143,7 @@ pub(super) struct State {
     pub(super) audit_relevant: Switch,
     pub(super) trace: Trace,
     pub(super) tracing: Tracing,
+    pub(super) times: RuleTimes,
     pub(super) text: Vec<u8>,
 }
 
@@ -183,6 +185,7 @@ impl State {
             audit_relevant: Switch::Off,
             trace: Trace::Logged,
             tracing: Tracing::default(),
+            times: RuleTimes::default(),
             text: Vec::new(),
         }
     }
@@ -220,6 +223,7 @@ impl State {
         self.matched_rules.clear();
         self.audit_relevant = Switch::Off;
         self.trace = Trace::Logged;
+        self.times.clear();
     }
 
     pub(super) fn is_removed(&self, rule: RuleNumber) -> bool {

@@ -83,14 +83,7 @@ fn traced(policy: &Arc<Policy>, request: &Request<'_>) -> Vec<(u64, Traced)> {
     let mut inspector = Inspector::new();
     let mut inspection = Inspection::begin(policy, None, &mut inspector);
     inspection.set_trace(Trace::All);
-    let head = RequestHead {
-        method: request.method.as_bytes(),
-        target: request.target.as_bytes(),
-        protocol: b"HTTP/1.1",
-        host: b"example.org",
-        id: b"unique",
-    };
-    inspection.request_head(head, std::iter::empty());
+    inspection.request_head(head(request), std::iter::empty());
     for phase in [Phase::RequestHeaders, Phase::RequestBody] {
         let _ = inspection.run(phase, Moment::default(), &mut inspector);
     }
@@ -101,6 +94,16 @@ fn traced(policy: &Arc<Policy>, request: &Request<'_>) -> Vec<(u64, Traced)> {
 struct Way {
     evaluation: Evaluation,
     work: Work,
+}
+
+fn head<'a>(request: &Request<'a>) -> RequestHead<'a> {
+    RequestHead {
+        method: request.method.as_bytes(),
+        target: request.target.as_bytes(),
+        protocol: b"HTTP/1.1",
+        host: b"example.org",
+        id: b"unique",
+    }
 }
 
 fn send(
@@ -117,15 +120,8 @@ fn send(
     let client = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
     let server = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
     inspection.connection(&Connection { client, client_port: 4711, server, server_port: 443 });
-    let head = RequestHead {
-        method: request.method.as_bytes(),
-        target: request.target.as_bytes(),
-        protocol: b"HTTP/1.1",
-        host: b"example.org",
-        id: b"unique",
-    };
     inspection.request_head(
-        head,
+        head(request),
         request.fields.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())),
     );
     let moment = Moment { epoch_ms, elapsed_us: 3 };

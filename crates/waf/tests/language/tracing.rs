@@ -1,6 +1,9 @@
 //! What is kept of a match for a person who wants to know why.
 
-use tidegate_waf::inspection::{Change, Hit, Traced};
+use tidegate_waf::inspection::{
+    Change, Hit, Inspection, Inspector, Moment, MonotonicClock, Traced, Verdict,
+};
+use tidegate_waf::variable::Phase;
 
 use crate::{get, policy, traced};
 
@@ -51,4 +54,38 @@ fn a_policy_takes_members_by_pattern_from_a_rule() {
     check("ARGS:/^A[0-9]+$/", "/?a12=x", 0);
     check("ARGS:/^A[0-9]+$/", "/?ab=x", 1);
     check("ARGS:/^A[0-9]+$/", "/?a1=x&ab=x", 1);
+}
+
+#[test]
+fn each_rule_is_measured_where_somebody_wants_to_know() {
+    thread_local! {
+        static NOW: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+    fn clock() -> u64 {
+        NOW.set(NOW.get() + 7);
+        NOW.get()
+    }
+    let policy = policy(
+        "SecRule ARGS \"@contains x\" \"id:2,phase:2,pass,skipAfter:END\"\n\
+         SecRule ARGS \"@contains y\" \"id:3,phase:2,pass\"\n\
+         SecMarker END\n\
+         SecRule ARGS \"@contains z\" \"id:4,phase:2,deny\"",
+    );
+    let mut inspector = Inspector::new();
+    let mut times = |clock: Option<MonotonicClock>| {
+        let mut inspection = Inspection::begin(&policy, None, &mut inspector);
+        if let Some(clock) = clock {
+            inspection.measure_rules(clock);
+        }
+        inspection.request_head(crate::head(&get("/?a=xyz")), std::iter::empty());
+        let verdict = inspection.run(Phase::RequestBody, Moment::default(), &mut inspector);
+        assert_eq!(verdict, Verdict::Deny { status: 403, rule: 4 });
+        let times = inspection.rule_times().map(|(id, time)| (id, time.as_nanos()));
+        let times: Vec<(u64, u128)> = times.collect();
+        inspection.end(&mut inspector);
+        times
+    };
+    assert_eq!(times(None), []);
+    assert_eq!(times(Some(clock)), [(2, 7), (4, 7)]);
+    assert_eq!(times(None), [], "the next transaction is not measured");
 }
