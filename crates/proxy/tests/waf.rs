@@ -217,6 +217,7 @@ fn settings(address: SocketAddr, inspect: Inspect) -> Settings {
             pool_queue_max: 1,
             pool_from_bytes: 16 << 10,
             body_memory_bytes_max: 16 << 10,
+            rule_times: 1,
         },
     }
 }

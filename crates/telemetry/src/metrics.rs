@@ -128,6 +128,7 @@ impl Metrics {
             started_unix: self.started_unix,
             version: self.version,
             rules: self.labels.rule_totals(),
+            rule_times: self.labels.rule_times(),
             ..Snapshot::default()
         };
         let mut rows = RowTotals::default();

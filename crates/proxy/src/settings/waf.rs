@@ -17,6 +17,8 @@ pub struct Waf {
     pub pool_from_bytes: u64,
     /// Bytes of a held request body that stay in memory (`SecRequestBodyInMemoryLimit`).
     pub body_memory_bytes_max: usize,
+    /// One in so many inspections is measured rule by rule; none if it is zero.
+    pub rule_times: u32,
 }
 
 /// How the requests of a route are inspected.

@@ -455,6 +455,17 @@ pub(super) static FIELDS: &[Field] = &[
     waf_phase("waf_5_ms", "0.001", "Phase 5 of the inspection, after the response.", |line| {
         line.record.waf.phases_nanos[4]
     }),
+    field(
+        "waf_slowest_rule",
+        "",
+        "942130",
+        "The id of the rule that took longest, in the few requests that are measured rule by rule \
+            (`rule_times`).",
+        |line| some(line.record.waf.slowest_rule),
+    ),
+    waf_phase("waf_slowest_ms", "0.031", "The time of that rule.", |line| {
+        line.record.waf.slowest_nanos
+    }),
     waf_phase("waf_queued_ms", "1.204", "The wait for the inspection pool.", |line| {
         line.record.waf.queued_nanos
     }),

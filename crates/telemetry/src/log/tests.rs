@@ -44,6 +44,8 @@ fn record() -> Record {
         score: 5,
         matches: 1,
         phases_nanos: [12_000, 64_000, 2_000, 2_000, 1_000],
+        slowest_rule: 942_130,
+        slowest_nanos: 31_000,
         queued_nanos: 1_204_000,
     };
     record.end(Outcome::Served, Side::None, "");

@@ -81,6 +81,10 @@ impl Labels {
         self.rules.of(ids)
     }
 
+    pub(super) fn rule_times(&self) -> Vec<(u64, u64)> {
+        self.rules.times()
+    }
+
     pub(super) fn rule_totals(&self) -> Vec<(u64, u64)> {
         self.rules.totals()
     }

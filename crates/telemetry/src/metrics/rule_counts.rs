@@ -1,30 +1,49 @@
-//! How often the rules of the WAF matched: few requests match anything, so these are ordinary
-//! atomics, shared by all workers.
+//! How often the rules of the WAF matched, and how long they took: few requests match anything, and few
+//! are measured, so these are ordinary atomics, shared by all workers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 /// How many rules are counted by their ids in the life of a process; the rest count as rule 0.
 const RULES_MAX: usize = 4096;
 
-/// How often each rule of a rule set matched. A count outlives reloads.
+/// What is known of a rule.
+#[derive(Debug, Default)]
+struct Cell {
+    matches: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// How often each rule of a rule set matched, and its time. They outlive reloads.
 #[derive(Debug, Default)]
 pub struct RuleCounts {
-    by_id: HashMap<u64, Arc<AtomicU64>>,
-    other: Arc<AtomicU64>,
+    by_id: HashMap<u64, Arc<Cell>>,
+    other: Arc<Cell>,
 }
 
 impl RuleCounts {
+    fn cell(&self, id: u64) -> &Cell {
+        self.by_id.get(&id).unwrap_or(&self.other)
+    }
+
     /// A rule matched.
     pub fn add(&self, id: u64) {
-        self.by_id.get(&id).unwrap_or(&self.other).fetch_add(1, Ordering::Relaxed);
+        self.cell(id).matches.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A rule took this long in an inspection that stands for so many.
+    pub fn took(&self, id: u64, time: Duration, stands_for: u32) {
+        let nanos = time.saturating_mul(stands_for).as_nanos();
+        let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+        self.cell(id).nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 }
 
-/// The counts of all rules there have been.
+/// What is known of all rules there have been.
 #[derive(Debug, Default)]
-pub(super) struct AllRules(RwLock<BTreeMap<u64, Arc<AtomicU64>>>);
+pub(super) struct AllRules(RwLock<BTreeMap<u64, Arc<Cell>>>);
 
 impl AllRules {
     /// The counts of the rules with these ids.
@@ -40,10 +59,21 @@ impl AllRules {
         RuleCounts { by_id, other }
     }
 
-    /// Those that matched, by id.
+    /// Those that matched, by id, and how often.
     pub(super) fn totals(&self) -> Vec<(u64, u64)> {
+        self.all(|cell| &cell.matches)
+    }
+
+    /// Those that were measured, by id, and their time in nanoseconds, the slowest first.
+    pub(super) fn times(&self) -> Vec<(u64, u64)> {
+        let mut times = self.all(|cell| &cell.nanos);
+        times.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
+        times
+    }
+
+    fn all(&self, of: fn(&Cell) -> &AtomicU64) -> Vec<(u64, u64)> {
         let rules = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let counts = rules.iter().map(|(id, count)| (*id, count.load(Ordering::Relaxed)));
+        let counts = rules.iter().map(|(id, cell)| (*id, of(cell).load(Ordering::Relaxed)));
         counts.filter(|(_, count)| *count > 0).collect()
     }
 }
@@ -64,5 +94,16 @@ mod tests {
         let many = all.of(0..10_000);
         many.add(9_999);
         assert_eq!(all.totals(), [(0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn times_stand_for_the_inspections_that_were_not_measured() {
+        let all = AllRules::default();
+        let rules = all.of([1, 2, 3].into_iter());
+        rules.took(1, Duration::from_nanos(5), 100);
+        rules.took(2, Duration::from_nanos(7), 100);
+        rules.took(1, Duration::from_nanos(5), 10);
+        assert_eq!(all.times(), [(2, 700), (1, 550)]);
+        assert_eq!(all.totals(), []);
     }
 }

@@ -28,6 +28,8 @@ pub struct Snapshot {
     pub connection_errors: Vec<(Reason, u64)>,
     /// WAF rules that matched, by id, and how often.
     pub rules: Vec<(u64, u64)>,
+    /// WAF rules that were measured, by id, and their time in nanoseconds, the slowest first.
+    pub rule_times: Vec<(u64, u64)>,
     /// What each worker's loop tells.
     pub workers: Vec<WorkerTotals>,
     /// What the control thread tells.

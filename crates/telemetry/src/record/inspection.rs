@@ -60,6 +60,10 @@ pub struct Inspection {
     pub matches: u32,
     /// The time that each phase took, in nanoseconds; zero where it did not run.
     pub phases_nanos: [u64; WAF_PHASES],
+    /// The rule that took longest, where this inspection was measured rule by rule; zero otherwise.
+    pub slowest_rule: u64,
+    /// Its time in nanoseconds.
+    pub slowest_nanos: u64,
     /// The time spent waiting for the inspection pool, in nanoseconds.
     pub queued_nanos: u64,
 }

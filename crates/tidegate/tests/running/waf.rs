@@ -404,7 +404,7 @@ fn what_matched_is_told() {
     let server = Server::start();
     let logs = "[[log]]\nname = \"waf\"\npath = \"$DIR/waf.log\"\nformat = \"waf\"\n\
         [[log]]\nname = \"access\"\npath = \"$DIR/access.log\"\nformat = \"json\"\n";
-    let gate = start(&server, "", logs);
+    let gate = start(&server, "rule_times = 1", logs);
     get(&gate, "shop.example", "/?do=deny");
     get(&gate, "detect.example", "/?do=deny");
     get(&gate, "shop.example", "/?do=nothing");
@@ -446,6 +446,7 @@ fn what_matched_is_told() {
         "tidegate_waf_inspections_total{mode=\"detect\",verdict=\"would_deny\"} 1",
         "tidegate_waf_rule_matches_total{rule=\"10001\"} 2",
         "tidegate_waf_phase_duration_seconds_count{phase=\"1\"} 3",
+        "tidegate_waf_rule_seconds_total{rule=\"10001\"} 0.000",
     ] {
         assert!(metrics.contains(part), "{part}: {metrics}");
     }
@@ -455,6 +456,9 @@ fn what_matched_is_told() {
     assert_eq!(status["waf"]["rules"][0]["rule"], 10_001, "{status}");
     let shown = gate.order(&["status"]);
     assert!(shown.contains("rule 10001"), "{shown}");
+    let slowest = status["waf"]["slowest_rules"].as_array().unwrap();
+    assert!(slowest.iter().any(|rule| rule["rule"] == 10_001), "{status}");
+    assert!(shown.contains("WAF, slowest rules"), "{shown}");
 }
 
 #[test]

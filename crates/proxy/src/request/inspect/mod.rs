@@ -129,6 +129,10 @@ fn begin(around: &Surroundings<'_>, exchange: &mut Exchange, inspect: &Inspect) 
     if let Some(outside) = &worker.facilities().outside {
         inspection.set_outside(std::sync::Arc::clone(outside));
     }
+    let every = u64::from(around.plan.waf.rule_times);
+    if every > 0 && exchange.record.id.0.is_multiple_of(every) {
+        inspection.measure_rules(|| Stamp::now().as_nanos());
+    }
     let client = around.client;
     inspection.connection(&Connection {
         client: exchange.client_addr.unwrap_or(NOBODY),
@@ -185,6 +189,13 @@ pub(super) async fn finish(
     if let Some(counts) = &around.plan.rule_counts {
         for rule in matched {
             counts.add(rule.rule.id);
+        }
+        for (rule, time) in inspection.rule_times() {
+            counts.took(rule, time, around.plan.waf.rule_times);
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            if nanos > waf.slowest_nanos {
+                (waf.slowest_rule, waf.slowest_nanos) = (rule, nanos);
+            }
         }
     }
 }

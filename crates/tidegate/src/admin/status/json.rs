@@ -96,6 +96,10 @@ pub(super) fn json(survey: &Survey) -> Value {
                 "rule": rule,
                 "matches": matches,
             })).collect::<Vec<_>>(),
+            "slowest_rules": waf.rule_times.iter().map(|(rule, nanos)| json!({
+                "rule": rule,
+                "seconds": seconds(Duration::from_nanos(*nanos)),
+            })).collect::<Vec<_>>(),
             "pool": {
                 "queued": waf.pool_queued,
                 "running": waf.pool_running,

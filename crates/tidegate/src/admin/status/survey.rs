@@ -111,6 +111,8 @@ pub(super) struct WafView {
     pub(super) verdicts: Vec<(WafMode, WafVerdict, u64)>,
     /// Rules by their ids and how often they matched, the most frequent first.
     pub(super) rules: Vec<(u64, u64)>,
+    /// Rules by their ids and their time in nanoseconds, the slowest first.
+    pub(super) rule_times: Vec<(u64, u64)>,
     pub(super) pool_queued: u64,
     pub(super) pool_running: u64,
     pub(super) pool_done: u64,
@@ -368,6 +370,7 @@ impl WafView {
         WafView {
             verdicts,
             rules,
+            rule_times: snapshot.rule_times.iter().copied().take(RULES_SHOWN_MAX).collect(),
             pool_queued: snapshot.control.pool_queued,
             pool_running: snapshot.control.pool_running,
             pool_done: snapshot.control.pool_done,

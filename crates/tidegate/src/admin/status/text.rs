@@ -15,6 +15,8 @@ const LIMITS_SHOWN_MAX: usize = 6;
 const LIMITS_SHOWN_FROM_PERCENT: u64 = 10;
 const ERRORS_SHOWN_MAX: usize = 8;
 const RULES_SHOWN_MAX: usize = 8;
+/// Rules shown for their time.
+const SLOW_RULES_SHOWN_MAX: usize = 5;
 
 pub(super) fn text(survey: &Survey) -> String {
     let mut out = String::new();
@@ -187,6 +189,14 @@ fn waf(survey: &Survey, out: &mut String) {
     let mut table = Table::new(1, ["WAF, since start", "matches"]);
     for (rule, matches) in waf.rules.iter().take(RULES_SHOWN_MAX) {
         table.row(vec![format!("rule {rule}"), count(*matches)]);
+    }
+    if !table.is_empty() {
+        table.write(out);
+    }
+    let mut table = Table::new(1, ["WAF, slowest rules", "seconds"]);
+    for (rule, nanos) in waf.rule_times.iter().take(SLOW_RULES_SHOWN_MAX) {
+        let seconds = Duration::from_nanos(*nanos).as_secs_f64();
+        table.row(vec![format!("rule {rule}"), format!("{seconds:.3}")]);
     }
     if !table.is_empty() {
         table.write(out);

@@ -60,6 +60,7 @@ impl<'n> Firewall<'n> {
             pool_queue_max: scope.read(&waf::POOL_QUEUE, reading).value,
             pool_from_bytes: scope.read(&waf::POOL_FROM, reading).value,
             body_memory_bytes_max: usize::try_from(memory).unwrap_or(usize::MAX),
+            rule_times: scope.read(&waf::RULE_TIMES, reading).value,
         }
     }
 
