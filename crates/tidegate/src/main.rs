@@ -9,6 +9,7 @@ mod config;
 mod context;
 mod control;
 mod demo;
+mod outside;
 mod serve;
 mod upgrade;
 

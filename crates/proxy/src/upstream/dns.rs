@@ -9,7 +9,8 @@
 //! leaves its group without that server and is asked for again and again, at growing intervals.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,29 @@ impl Resolver {
         // Failures would be kept, too, and for longer than we want to wait.
         options.cache_size = 0;
         Ok(Resolver { dns: Some(builder.build()?) })
+    }
+
+    /// The IPv4 addresses of a whole name, as DNS alone has them, with their time to live; none if
+    /// there is no such name. For block lists, which `/etc/hosts` and the system's search domains
+    /// have nothing to say about.
+    pub async fn addresses_of(&self, name: &str) -> io::Result<(Vec<Ipv4Addr>, Duration)> {
+        let mut parsed = Name::from_utf8(name).map_err(io::Error::other)?;
+        parsed.set_fqdn(true);
+        let dns =
+            self.dns.as_ref().ok_or_else(|| io::Error::other(Failed::NoNameServer.to_string()))?;
+        match dns.lookup(parsed, RecordType::A).await {
+            Ok(lookup) => {
+                let addresses = lookup.answers().iter().filter_map(|record| record.data.ip_addr());
+                let addresses = addresses.filter_map(|address| match address {
+                    IpAddr::V4(address) => Some(address),
+                    IpAddr::V6(_) => None,
+                });
+                let lasts = Stamp::at(lookup.valid_until()).since(Stamp::now());
+                Ok((addresses.collect(), lasts))
+            }
+            Err(error) if error.is_no_records_found() => Ok((Vec::new(), Duration::ZERO)),
+            Err(error) => Err(io::Error::other(error)),
+        }
     }
 
     async fn resolve(&self, name: &str) -> Result<Answer, Failed> {

@@ -45,6 +45,8 @@ pub(crate) struct Loaded {
     pub(crate) settings: Settings,
     /// What it says of what rules remember.
     pub(crate) context: crate::context::Settings,
+    /// What it says of whom rules ask beyond their request.
+    pub(crate) beyond: crate::outside::Settings,
     /// What somebody may regret; no errors. It holds the texts that origins point into.
     pub(crate) warnings: Diagnostics,
     /// Where each value came from.
@@ -72,13 +74,13 @@ pub(crate) fn load(path: &Path, outside: &Outside<'_>) -> Result<Loaded, Diagnos
         return Err(diagnostics);
     }
     names::check(&options::root::SECTION, &table, None, names::Depth::Names, &mut reading);
-    let Resolved { settings, context } = resolve::settings(table, outside, &mut reading);
+    let Resolved { settings, context, beyond } = resolve::settings(table, outside, &mut reading);
     let origins = std::mem::take(&mut reading.origins);
     let diagnostics = finish(reading.diagnostics);
     if diagnostics.count(Severity::Error) > 0 {
         return Err(diagnostics);
     }
-    Ok(Loaded { settings, context, warnings: diagnostics, origins })
+    Ok(Loaded { settings, context, beyond, warnings: diagnostics, origins })
 }
 
 /// Reads only where the admin listener is, for commands that talk to a running gate: the rest of the

@@ -33,6 +33,7 @@ use history::History;
 
 use crate::admin::{self, Door};
 use crate::context::{self, Kept};
+use crate::outside::Beyond;
 use crate::serve::Obstacle;
 use crate::serve::crew::{Crew, Ended, Why};
 use crate::serve::logs::Logs;
@@ -68,6 +69,8 @@ pub(crate) struct Gate {
     pub(crate) resolver: Arc<Resolver>,
     /// What rules remember, shared by the workers.
     pub(crate) context: Kept,
+    /// Whom rules ask beyond their request.
+    pub(crate) outside: Arc<Beyond>,
     /// The workers.
     pub(crate) crew: RefCell<Crew>,
     /// What they serve under.

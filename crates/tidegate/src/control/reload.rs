@@ -105,10 +105,11 @@ impl Gate {
         // Ten thousand sites take a moment to read, and health checks should not wait for it.
         let reading = tokio::task::spawn_blocking(move || serve::load(&file, &tickets));
         let loaded = reading.await.map_err(|panic| Obstacle::Thread(panic.into()))??;
-        let Loaded { mut settings, context, warnings, .. } = loaded;
+        let Loaded { mut settings, context, beyond, warnings, .. } = loaded;
         let mut postponed = self.keep_what_cannot_change(&mut settings);
         let plan = self.adopt(settings).await?;
         postponed.extend(self.context.adopt(&context));
+        self.outside.adopt(beyond);
         let contents = Contents::of(&plan);
         Ok(Reloaded { generation: plan.generation, contents, warnings, postponed })
     }

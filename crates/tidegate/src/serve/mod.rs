@@ -31,6 +31,7 @@ use crate::config::render::Colour;
 use crate::config::{self, Loaded, Outside, environment};
 use crate::context;
 use crate::control::{self, Gate, Phase, Running};
+use crate::outside;
 use crate::upgrade::{Inheritance, Predecessor};
 use crew::{Beyond, Crew};
 use logs::Logs;
@@ -69,7 +70,7 @@ fn begin(
     let open_files = limits::raise_open_files();
     let tickets = Arc::new(TicketKeys::new().map_err(Obstacle::Tickets)?);
     inheritance.give_ticket_keys(&tickets);
-    let Loaded { settings, context, warnings, .. } = load(file, &tickets)?;
+    let Loaded { settings, context, beyond, warnings, .. } = load(file, &tickets)?;
     tell(&warnings);
     limits::warn_of_few_files(open_files, &settings.process);
 
@@ -99,7 +100,9 @@ fn begin(
         let left = inheritance.context.as_deref();
         let context =
             context::open(context, predecessor.as_deref(), left).map_err(Obstacle::Context)?;
-        let beyond = Beyond { context: Some(Arc::clone(&context.context)), outside: None };
+        let outside = outside::Beyond::start(beyond, Arc::clone(&resolver));
+        let shared = Arc::clone(&outside);
+        let beyond = Beyond { context: Some(Arc::clone(&context.context)), outside: Some(shared) };
         let (crew, ended) =
             Crew::start(sockets, &plan, &metrics, &logs, beyond).map_err(Obstacle::Thread)?;
         let running = Running::new(plan, settings_of_admin, trusted_proxies, &resolver, &metrics);
@@ -111,6 +114,7 @@ fn begin(
             logs,
             resolver,
             context,
+            outside,
             crew: crew.into(),
             running: running.into(),
             phase: Phase::Serving.into(),

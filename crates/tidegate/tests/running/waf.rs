@@ -535,3 +535,63 @@ fn the_audit_log_holds_what_its_rules_and_its_privacy_say() {
     assert!(!text.contains("quiet") && !text.contains("do=nothing"), "{text}");
     assert_eq!(read("rotated.log").lines().count(), 2);
 }
+
+/// What a scanner of uploads is told and says: it rejects what holds a mark, and notes what it saw.
+const SCANNER: &str = "#!/bin/sh\n\
+    wc -c < \"$1\" >> \"$(dirname \"$0\")/seen\"\n\
+    if grep -q EICAR \"$1\"; then echo 0 found something; else echo 1; fi\n";
+
+const UPLOAD_RULES: &str = "\
+SecRule FILES_TMPNAMES \"@inspectFile $DIR/scanner\" \
+    \"id:10010,phase:2,deny,status:422,log,msg:'Infected'\"\n\
+SecRule FILES_TMP_CONTENT \"@contains forbidden words\" \"id:10011,phase:2,deny,status:406,log\"\n\
+SecRule REQUEST_URI \"@rbl list.invalid\" \"id:10012,phase:2,deny,status:500,log\"\n";
+
+#[test]
+fn uploads_are_shown_to_programs_and_then_removed() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let server = Server::start();
+    let gate = Gate::start(&plain(&server));
+    let directory = gate.path("").display().to_string();
+    let temporary = gate.path("temporary");
+    fs::create_dir(&temporary).unwrap();
+    let scanner = gate.path("scanner");
+    fs::write(&scanner, SCANNER).unwrap();
+    fs::set_permissions(&scanner, fs::Permissions::from_mode(0o755)).unwrap();
+    let directory = directory.trim_end_matches('/');
+    let rules = format!("SecTmpDir {}\n{UPLOAD_RULES}", temporary.display());
+    fs::write(gate.path("own.conf"), rules.replace("$DIR", directory)).unwrap();
+    gate.configure(&guarded(&server, "lookup_timeout = \"1s\"", ""));
+    gate.order(&["reload"]);
+
+    let upload = |content: &[u8]| {
+        let mut body = Vec::new();
+        for (name, content) in [("a", b"harmless".as_slice()), ("b", content)] {
+            let head = format!(
+                "--boundary\r\nContent-Disposition: form-data; name=\"{name}\"; \
+                 filename=\"x.bin\"\r\nContent-Type: application/octet-stream\r\n\r\n"
+            );
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(content);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(b"--boundary--\r\n");
+        let head = format!(
+            "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\nConnection: close\r\n\
+             Content-Type: multipart/form-data; boundary=boundary\r\n\r\n",
+            body.len()
+        );
+        let answer = exchange(gate.address, &[head.as_bytes(), &body]);
+        status(&String::from_utf8_lossy(&answer)).to_owned()
+    };
+    assert_eq!(upload(b"quite harmless"), "200");
+    assert_eq!(upload(&noise(1_000_000)), "200");
+    assert_eq!(upload(b"..EICAR.."), "422");
+    assert_eq!(upload(&[&noise(700_000), b"EICAR".as_slice()].concat()), "422");
+    assert_eq!(upload(b"these are forbidden words"), "406");
+    let seen = fs::read_to_string(gate.path("seen")).unwrap();
+    let seen: Vec<&str> = seen.split_whitespace().collect();
+    assert_eq!(seen, ["8", "14", "8", "1000000", "8", "9", "8", "700005", "8", "25"]);
+    eventually("nothing is left of them", || fs::read_dir(&temporary).unwrap().count() == 0);
+}

@@ -20,6 +20,7 @@ mod response_body;
 mod state;
 mod times;
 mod trace;
+mod uploads;
 mod values;
 mod verdict;
 
@@ -34,6 +35,7 @@ pub use response_body::Extent;
 pub use state::Inspector;
 pub use times::MonotonicClock;
 pub use trace::{Change, Hit, Trace, Traced};
+pub use uploads::Uploads;
 pub use verdict::{Effect, Logged, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 
 pub(crate) use contents::{ChainId, Half};
@@ -65,6 +67,7 @@ pub struct Inspection {
     content_encoding: Vec<u8>,
     arguments_bytes: u64,
     request_body: Option<request_body::RequestBody>,
+    uploads: Option<Uploads>,
     response_body: response_body::ResponseBody,
     response_extent: Extent,
 }
@@ -110,6 +113,7 @@ impl Inspection {
             content_encoding: Vec::new(),
             arguments_bytes: 0,
             request_body: None,
+            uploads: None,
             response_body: response_body::ResponseBody::default(),
             response_extent: Extent::Fits,
         }

@@ -7,11 +7,12 @@
 use super::Inspection;
 use super::contents::Contents;
 use super::state::State;
+use super::uploads::Uploads;
 use super::values::Values;
 use crate::body::decode::{self, Decoder};
 use crate::body::multipart::Flags;
 use crate::body::urlencoded::Escapes;
-use crate::body::{End, Fault, File, Flow, Kind, Processor, Sink};
+use crate::body::{Contents as FileContents, End, Fault, File, Flow, Kind, Processor, Sink};
 use crate::seclang::control::BodyProcessor;
 use crate::seclang::setting::Switch;
 use crate::variable::Variable;
@@ -77,6 +78,7 @@ impl Inspection {
                 contents: &mut state.contents,
                 values: &mut state.values,
                 found: &mut body.found,
+                uploads: self.uploads.as_mut(),
             };
             if processor.feed(bytes, &mut sink) == Flow::Continue {
                 flow = Flow::Continue;
@@ -102,6 +104,9 @@ impl Inspection {
             Ok(decoder) => (decoder, None),
             Err(fault) => (None, Some(fault)),
         };
+        if kind == Some(Kind::Multipart) {
+            self.uploads = Uploads::wanted(&self.program);
+        }
         self.request_body = Some(RequestBody {
             decoder,
             coding_fault,
@@ -131,6 +136,7 @@ impl Inspection {
                 contents: &mut state.contents,
                 values: &mut state.values,
                 found: &mut body.found,
+                uploads: self.uploads.as_mut(),
             };
             fault = processor.finish(end, &mut sink).cloned();
             if processor.escapes() == Escapes::Invalid {
@@ -141,6 +147,14 @@ impl Inspection {
             }
         }
         let state = &mut *self.state;
+        if let Some(uploads) = &mut self.uploads {
+            // Nothing is left to do if the caller has written them. What cannot be written is not
+            // shown; a caller that wants to know writes by itself.
+            if uploads.is_unwritten() {
+                let _ = uploads.write();
+            }
+            uploads.show(&mut state.contents, &mut state.values);
+        }
         if !body.found.xml_text.is_empty() {
             let name = state.contents.intern(b"/*");
             let value = state.contents.intern(&body.found.xml_text);
@@ -199,6 +213,7 @@ struct BodySink<'a> {
     contents: &'a mut Contents,
     values: &'a mut Values,
     found: &'a mut Found,
+    uploads: Option<&'a mut Uploads>,
 }
 
 impl BodySink<'_> {
@@ -226,10 +241,16 @@ impl Sink for BodySink<'_> {
         self.push(Variable::MultipartFilename, file.name, file.filename);
         self.found.file.clear();
         self.found.file.extend_from_slice(file.name);
+        if let (Some(uploads), FileContents::Follow) = (&mut self.uploads, file.contents) {
+            uploads.begin(file.name);
+        }
         Flow::Continue
     }
 
-    fn file_data(&mut self, _bytes: &[u8]) -> Flow {
+    fn file_data(&mut self, bytes: &[u8]) -> Flow {
+        if let Some(uploads) = &mut self.uploads {
+            uploads.feed(bytes);
+        }
         Flow::Continue
     }
 

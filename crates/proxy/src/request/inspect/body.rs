@@ -1,13 +1,14 @@
 //! The request's body, read for the engine and held back until it may go on.
 
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 
 use tidegate_http::field::Known;
 use tidegate_http::framing::{self, Expectation};
 use tidegate_telemetry::Stamp;
 use tidegate_waf::body::End;
-use tidegate_waf::inspection::Mode;
+use tidegate_waf::inspection::{Inspection, Mode};
 use tidegate_waf::seclang::setting::{LimitAction, Switch};
 
 use super::{Exchange, Stopped, phase};
@@ -133,12 +134,16 @@ impl Reading {
                     .map(|late| Err(Stopped::Refused(late.refusal())))
             });
             match event.await? {
-                Event::Spool => self.spool().await?,
+                Event::Spool => {
+                    self.spool().await?;
+                    write_uploads(exchange).await?;
+                }
                 Event::Yield => tokio::task::yield_now().await,
                 Event::End(end) => {
                     if self.held.is_spooled() {
                         self.spool().await?;
                     }
+                    write_uploads(exchange).await?;
                     if end == End::Complete {
                         exchange.record.stamps.body_in_done = Stamp::now();
                     }
@@ -175,9 +180,14 @@ impl Reading {
         let over = downstream.data().len() > room;
         downstream.consume(n);
         exchange.record.bytes.body_in += n as u64;
+        let uploads_are_due = exchange
+            .inspecting
+            .as_ref()
+            .and_then(|inspecting| inspecting.inspection.as_ref())
+            .is_some_and(Inspection::uploads_are_due);
         Ok(if over && n == room {
             Some(Event::End(End::Truncated))
-        } else if self.held.is_due() {
+        } else if self.held.is_due() || uploads_are_due {
             Some(Event::Spool)
         } else if n == self.run_bytes_max {
             Some(Event::Yield)
@@ -187,9 +197,24 @@ impl Reading {
     }
 
     async fn spool(&mut self) -> Result<(), Stopped> {
-        self.held.spool().await.map_err(|error| {
-            tracing::error!(%error, "a request's body cannot be spooled");
-            Refusal::Spool.into()
-        })
+        self.held.spool().await.map_err(|error| not_spooled(&error))
     }
+}
+
+/// Writes the body's files to where rules find them, if some rule asks for that.
+async fn write_uploads(exchange: &mut Exchange) -> Result<(), Stopped> {
+    let inspecting = exchange.inspecting.as_deref_mut();
+    let Some(inspection) = inspecting.and_then(|inspecting| inspecting.inspection.as_mut()) else {
+        return Ok(());
+    };
+    let Some(mut uploads) = inspection.take_uploads() else { return Ok(()) };
+    let writing = tokio::task::spawn_blocking(move || uploads.write().map(|()| uploads));
+    let written = writing.await.map_err(io::Error::other).flatten();
+    inspection.return_uploads(written.map_err(|error| not_spooled(&error))?);
+    Ok(())
+}
+
+fn not_spooled(error: &io::Error) -> Stopped {
+    tracing::error!(%error, "a request's body cannot be spooled");
+    Refusal::Spool.into()
 }

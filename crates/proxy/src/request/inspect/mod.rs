@@ -232,9 +232,13 @@ fn view(matched: &MatchedRule) -> RuleView<'_> {
 
 /// Ends the inspection; its memory is used again.
 pub(super) fn end(around: &Surroundings<'_>, exchange: &mut Exchange) {
-    if let Some(inspection) =
+    if let Some(mut inspection) =
         exchange.inspecting.take().and_then(|inspecting| inspecting.inspection)
     {
+        // Their files go with them.
+        if let Some(uploads) = inspection.take_uploads() {
+            tokio::task::spawn_blocking(move || drop(uploads));
+        }
         inspection.end(&mut around.worker.inspector());
     }
 }

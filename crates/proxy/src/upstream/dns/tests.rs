@@ -263,3 +263,23 @@ fn pauses_grow_to_a_longest() {
     assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     assert_eq!(pause(u32::MAX), PAUSE_MAX);
 }
+
+#[tokio::test]
+async fn block_lists_are_asked_for_addresses_alone() {
+    let server = NameServer::start(300).await;
+    let listed = "2.0.0.127.list.example";
+    server.set(listed, A, Reply::Addresses(vec!["127.0.0.2", "127.0.0.4"]));
+    server.set("3.0.0.127.list.example", A, Reply::NoData);
+    server.set("4.0.0.127.list.example", A, Reply::Failure);
+    let resolver = server.resolver();
+    let check = async |name: &str| {
+        let (addresses, lasts) = resolver.addresses_of(name).await.ok()?;
+        Some((addresses.iter().map(Ipv4Addr::to_string).collect::<Vec<_>>().join(" "), lasts))
+    };
+    let (addresses, lasts) = check(listed).await.unwrap();
+    assert_eq!(addresses, "127.0.0.2 127.0.0.4");
+    assert!(lasts > Duration::from_secs(200) && lasts <= Duration::from_mins(5), "{lasts:?}");
+    assert_eq!(check("1.0.0.127.list.example").await, Some((String::new(), Duration::ZERO)));
+    assert_eq!(check("3.0.0.127.list.example").await, Some((String::new(), Duration::ZERO)));
+    assert_eq!(check("4.0.0.127.list.example").await, None);
+}

@@ -1,5 +1,7 @@
 //! Options of the WAF: its rules for all, and how each site or route uses them.
 
+use std::time::Duration;
+
 use tidegate_proxy::settings::Busy;
 use tidegate_waf::inspection::Mode;
 use tidegate_waf::seclang::setting::LimitAction;
@@ -8,7 +10,8 @@ use super::super::diagnostic::code;
 use super::super::parse;
 use super::super::reader::Text;
 use super::kind::{
-    Choice, Count, Fault, Flag, GB, KB, List, MB, Parsed, Size, count, list, parsed_text, size,
+    Choice, Count, Fault, Flag, GB, KB, List, MB, Parsed, Size, Time, count, list, parsed_text,
+    size, time,
 };
 use super::{Optional, Reach, Section, Setting, Shape, optional, section, setting};
 
@@ -257,6 +260,17 @@ section! {
 
     /// Inspections that may wait for these threads.
     POOL_QUEUE: Setting<Count<usize>> = setting("pool_queue", count(1, 100_000), "256");
+
+    /// How long an inspection waits for a block list in DNS (`@rbl`). No answer is no match.
+    LOOKUP_TIMEOUT: Setting<Time> =
+        setting("lookup_timeout", time(Duration::from_millis(10), Duration::from_secs(30)), "\"1s\"");
+
+    /// Answers of block lists that are kept, each for as long as DNS says, up to ten minutes.
+    LOOKUPS_KEPT: Setting<Count<usize>> = setting("lookups_kept", count(0, 10_000_000), "10_000");
+
+    /// How long a program that judges an uploaded file (`@inspectFile`) may take. No word is no match.
+    PROGRAM_TIMEOUT: Setting<Time> =
+        setting("program_timeout", time(Duration::from_millis(10), Duration::from_mins(5)), "\"10s\"");
 
     /// Bytes of head and body from which an inspection goes to these threads at once. A smaller one
     /// goes there if it turns out to take more than about a millisecond.

@@ -42,6 +42,8 @@ pub(super) struct Resolved {
     pub(super) settings: Settings,
     /// What rules remember between requests.
     pub(super) context: crate::context::Settings,
+    /// Whom rules ask beyond their request.
+    pub(super) beyond: crate::outside::Settings,
 }
 
 /// Resolves a tree whose names have been checked.
@@ -71,6 +73,8 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
     let context = root.child(&options::context::SECTION);
     let context = context::context(&context, firewall.collection_timeout_s(), reading);
 
+    let beyond = firewall.outside(reading);
+
     let everything = cross::Everything {
         listeners: &listeners,
         groups: groups.list(),
@@ -88,7 +92,7 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         admin,
         waf,
     };
-    Resolved { settings, context }
+    Resolved { settings, context, beyond }
 }
 
 /// Resolves the admin listener of a tree, and nothing else.

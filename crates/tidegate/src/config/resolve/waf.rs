@@ -22,6 +22,7 @@ use super::super::reader::{Located, Reading, Scope};
 use super::super::rules::{self, Compiled, Names, RULE_SET};
 use super::super::source::Span;
 use super::tls;
+use crate::outside;
 
 /// The WAF while sites are resolved.
 pub(super) struct Firewall<'n> {
@@ -61,6 +62,16 @@ impl<'n> Firewall<'n> {
             pool_from_bytes: scope.read(&waf::POOL_FROM, reading).value,
             body_memory_bytes_max: usize::try_from(memory).unwrap_or(usize::MAX),
             rule_times: scope.read(&waf::RULE_TIMES, reading).value,
+        }
+    }
+
+    /// Whom rules may ask, and for how long.
+    pub(super) fn outside(&self, reading: &mut Reading<'_>) -> outside::Settings {
+        let scope = &self.scope;
+        outside::Settings {
+            lookup_timeout: scope.read(&waf::LOOKUP_TIMEOUT, reading).value,
+            answers_max: scope.read(&waf::LOOKUPS_KEPT, reading).value,
+            program_timeout: scope.read(&waf::PROGRAM_TIMEOUT, reading).value,
         }
     }
 
