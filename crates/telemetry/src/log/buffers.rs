@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::field::Line;
 use super::time::Times;
 use super::view::LogView;
-use super::writer::{Batch, Log, count_lines};
+use super::writer::{Batch, Flush, Log, count_lines};
 use crate::clock::Stamp;
 use crate::record::Record;
 
@@ -80,7 +80,8 @@ impl WorkerLogs {
         }
         let line = Line::new(record, view, &log.settings.privacy);
         log.settings.format.write(&line, &mut self.times, lines);
-        if lines.len() >= self.buffer_bytes {
+        let is_due = lines.len() >= self.buffer_bytes || log.settings.flush == Flush::Request;
+        if is_due && !lines.is_empty() {
             // If the queue is full now, the next line tries again.
             self.hand_over(at);
         }

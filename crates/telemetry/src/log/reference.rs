@@ -102,8 +102,8 @@ pub fn reference() -> String {
         separators and marks of direction are written as `\\uXXXX`. In a template, put text that \
         may hold spaces in quotes. Text is cut after {TEXT_BYTES_MAX} bytes.\n\n\
         ## Writing\n\n\
-        Workers hand lines to one writer thread, when a buffer is full or after {} ms, and never \
-        wait for it. If it cannot keep up, lines are dropped and counted \
+        Workers hand lines to one writer thread, when a buffer is full or after {} ms (with \
+        `flush = \"request\"`, when a request has ended), and never wait for it. If it cannot keep up, lines are dropped and counted \
         (`tidegate_log_lines_dropped_total`).\n\n\
         - A file is created if need be, with mode 0640, and appended to. After rotating it, tell \
         the gate to reopen its logs; each log does so before its next write.\n\

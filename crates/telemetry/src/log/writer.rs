@@ -38,6 +38,18 @@ pub struct LogSettings {
     pub format: Format,
     /// What it keeps of people.
     pub privacy: Privacy,
+    /// When a worker hands lines over.
+    pub flush: Flush,
+}
+
+/// When a worker hands its lines to the writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Flush {
+    /// When a buffer is full, and every [`FLUSH_EVERY`](super::FLUSH_EVERY).
+    #[default]
+    Batch,
+    /// When the request that they tell of has ended. Costs a message between threads for each.
+    Request,
 }
 
 /// An open access log.

@@ -47,6 +47,7 @@ fn to_target(writer: &LogWriter, target: Target) -> (Arc<Log>, Arc<LogCounts>) {
         target,
         format: Format::template("$request_id $path").expect("a template"),
         privacy: Privacy::default(),
+        flush: Flush::Batch,
     };
     let counts = Arc::new(LogCounts::default());
     let log = writer.open(settings, Arc::clone(&counts)).expect("the log opens");
@@ -321,6 +322,7 @@ fn what_cannot_be_opened_is_refused() {
             target,
             format: Format::json(),
             privacy: Privacy::default(),
+            flush: Flush::Batch,
         };
         assert!(writer.open(settings, Arc::default()).is_err());
     };
@@ -328,5 +330,28 @@ fn what_cannot_be_opened_is_refused() {
     check(Target::Syslog { socket: PathBuf::from("/nonexistent"), facility: Facility::Daemon });
     to_target(&writer, Target::Stdout);
     to_target(&writer, Target::Stderr);
+    finish(writer);
+}
+
+#[test]
+fn a_line_goes_out_at_once_where_a_log_says_so() {
+    let dir = Dir::new();
+    let writer = writer(4);
+    let path = dir.file("main.log");
+    let settings = LogSettings {
+        name: "main".to_owned(),
+        target: Target::File(path.clone()),
+        format: Format::template("$request_id $path").expect("a template"),
+        privacy: Privacy::default(),
+        flush: Flush::Request,
+    };
+    let counts = Arc::new(LogCounts::default());
+    let log = writer.open(settings, Arc::clone(&counts)).expect("the log opens");
+    let mut logs = writer.worker();
+    line(&mut logs, &log, 7);
+    // Nothing was flushed, and the buffer is far from full.
+    wait_until(&counts, "one line", |totals| totals.written == 1);
+    assert_eq!(ids(&path), [7]);
+    drop(logs);
     finish(writer);
 }

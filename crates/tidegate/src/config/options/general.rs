@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 use tidegate_proxy::settings::Address;
-use tidegate_telemetry::log::{Facility, Format};
+use tidegate_telemetry::log::{Facility, Flush, Format};
 
 use super::super::diagnostic::code;
 use super::super::parse;
@@ -215,6 +215,17 @@ section! {
         list("a list of fields", parsed_text("the name of a field", |text| Ok(text.value.clone()))),
         "the usual ones",
         "[\"time\", \"host\", \"status\", \"request_time\"]",
+    );
+
+    /// When lines are handed to the thread that writes them.
+    FLUSH: Setting<Choice<Flush>> = setting(
+        "flush",
+        Choice(&[
+            ("batch", Flush::Batch, "many at once, after 200 milliseconds at the latest"),
+            ("request", Flush::Request, "as soon as a request has ended, for who follows along: \
+              a little dearer"),
+        ]),
+        "\"batch\"",
     );
 
     /// What is kept of the client's address.

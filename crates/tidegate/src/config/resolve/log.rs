@@ -73,6 +73,7 @@ impl Logs {
             target: target.map_or(Target::Stderr, |target| target.value),
             format,
             privacy,
+            flush: scope.read(&log::FLUSH, reading).value,
         };
         self.names.entry(name).or_insert(self.list.len());
         self.list.push(Found { settings, span: place, sites: 0 });
