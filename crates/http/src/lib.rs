@@ -21,4 +21,4 @@ pub mod write;
 
 pub use error::{RequestError, ResponseError};
 pub use headers::Headers;
-pub use message::{Method, Request, Response, Version};
+pub use message::{Method, PathSource, Request, Response, Version};

@@ -122,8 +122,21 @@ pub struct Request {
     pub path_and_query: Vec<u8>,
     /// Where in `path_and_query` the `?` stands, or its length.
     pub path_len: usize,
+    /// Whether the path is the client's, or was put where an absolute target had none.
+    pub path_source: PathSource,
     /// The fields, `Host` included.
     pub headers: Headers,
+}
+
+/// Where a request's path comes from (RFC 9112, section 3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PathSource {
+    /// The target has it.
+    #[default]
+    Target,
+    /// The target is absolute and ends with its authority, or has only a query behind it: `/`, or `*`
+    /// for `OPTIONS`, was supplied.
+    Supplied,
 }
 
 /// A response head.
@@ -151,6 +164,7 @@ impl Request {
             port: None,
             path_and_query: Vec::new(),
             path_len: 0,
+            path_source: PathSource::Target,
             headers: Headers::new(),
         }
     }
@@ -165,6 +179,7 @@ impl Request {
         self.port = None;
         self.path_and_query.clear();
         self.path_len = 0;
+        self.path_source = PathSource::Target;
         self.headers.clear();
     }
 
@@ -195,6 +210,14 @@ impl Request {
     /// The path as received.
     pub fn path(&self) -> &[u8] {
         self.path_and_query.get(..self.path_len).unwrap_or(&self.path_and_query)
+    }
+
+    /// Path and query as the target has them: without what was supplied.
+    pub fn sent_path_and_query(&self) -> &[u8] {
+        match self.path_source {
+            PathSource::Target => &self.path_and_query,
+            PathSource::Supplied => self.path_and_query.get(1..).unwrap_or_default(),
+        }
     }
 
     /// The query as received, without its `?`; `None` if there is no `?`.

@@ -15,7 +15,7 @@ use crate::block::{self, Byte, Control};
 use crate::error::{FieldError, HostError, RequestError, ResponseError, TargetError};
 use crate::field::{self, Known, NAME_BYTES_MAX};
 use crate::headers::{Headers, Line};
-use crate::message::{Method, Request, Response, Version};
+use crate::message::{Method, PathSource, Request, Response, Version};
 use crate::target;
 use std::ops::Range;
 
@@ -326,15 +326,27 @@ fn request_line<'a>(line: &'a [u8], limits: &HeadLimits) -> Result<RequestLine<'
         return Err(why_no_version(method, target, version));
     };
     if method == b"CONNECT" {
-        return Err(RequestError::Connect);
+        return Err(why_no_tunnel(target));
     }
     Ok(RequestLine { method, target, version })
+}
+
+/// A tunnel is asked for with host and port, and a target without is malformed (RFC 9110, section
+/// 9.3.6); one that is not is refused all the same.
+#[cold]
+fn why_no_tunnel(target: &[u8]) -> RequestError {
+    match target::host(target, &mut Vec::new()) {
+        Ok(Some(_port)) => RequestError::Connect,
+        Ok(None) | Err(_) => TargetError::Form.into(),
+    }
 }
 
 #[cold]
 fn why_no_version(method: &[u8], target: &[u8], version: &[u8]) -> RequestError {
     match version {
         b"HTTP/2.0" if method == b"PRI" && target == b"*" => RequestError::Http2Preface,
+        // The requests of HTTP/0.9 name no version, so one that does is malformed.
+        [b'H', b'T', b'T', b'P', b'/', b'0', b'.', _] => RequestError::VersionMalformed,
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {
@@ -616,9 +628,13 @@ fn absolute_target(
     out.host = host;
     out.port = port;
     match path_and_query {
-        [] if out.method == Method::Options => out.set_path_and_query(b"*"),
         [b'/', ..] => out.set_path_and_query(path_and_query),
+        [] if out.method == Method::Options => {
+            out.path_source = PathSource::Supplied;
+            out.set_path_and_query(b"*");
+        }
         _ => {
+            out.path_source = PathSource::Supplied;
             let mut path = Vec::with_capacity(path_and_query.len() + 1);
             path.push(b'/');
             path.extend_from_slice(path_and_query);

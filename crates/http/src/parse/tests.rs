@@ -131,7 +131,10 @@ fn a_method_is_a_token() {
 #[test]
 fn connect_is_refused_and_trace_is_the_callers_matter() {
     refused(with_line(b"CONNECT a:443 HTTP/1.1"), RequestError::Connect);
-    refused(with_line(b"CONNECT / HTTP/1.1"), RequestError::Connect);
+    for target in ["/", "a", "a:", "a:port", ":443", "http://a:443"] {
+        let line = format!("CONNECT {target} HTTP/1.1");
+        refused(with_line(line.as_bytes()), TargetError::Form);
+    }
     assert_eq!(RequestError::Connect.status(), 405);
     assert_eq!(read_request(with_line(b"TRACE / HTTP/1.1")).unwrap().method, Method::Trace);
     refused(with_line(b"connect a:443 HTTP/1.1"), TargetError::Form);
@@ -140,7 +143,11 @@ fn connect_is_refused_and_trace_is_the_callers_matter() {
 #[test]
 fn only_two_versions_are_spoken() {
     assert_eq!(read_request(with_line(b"GET / HTTP/1.0")).unwrap().version, Version::Http10);
-    for version in ["0.9", "1.2", "1.9", "2.0", "3.0", "9.9"] {
+    for version in ["0.8", "0.9"] {
+        let line = format!("GET / HTTP/{version}");
+        refused(with_line(line.as_bytes()), RequestError::VersionMalformed);
+    }
+    for version in ["1.2", "1.9", "2.0", "3.0", "9.9"] {
         let line = format!("GET / HTTP/{version}");
         refused(with_line(line.as_bytes()), RequestError::VersionUnsupported);
     }
@@ -396,6 +403,21 @@ fn there_is_one_host() {
     refused("OPTIONS * HTTP/1.1\r\n\r\n", HostError::Missing);
     let request = read_request("GET / HTTP/1.0\r\n\r\n").unwrap();
     assert_eq!((request.host.as_slice(), request.port), (&b""[..], None));
+}
+
+#[test]
+fn what_an_absolute_target_lacks_is_supplied_and_told_apart() {
+    let check = |line: &[u8], path_and_query: &[u8], sent: &[u8]| {
+        let request = read_request([line, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat()).unwrap();
+        assert_eq!(request.path_and_query, path_and_query);
+        assert_eq!(request.sent_path_and_query(), sent);
+    };
+    check(b"GET /x?y", b"/x?y", b"/x?y");
+    check(b"GET http://a/", b"/", b"/");
+    check(b"GET http://a", b"/", b"");
+    check(b"GET http://a?x", b"/?x", b"?x");
+    check(b"OPTIONS http://a", b"*", b"");
+    check(b"OPTIONS *", b"*", b"*");
 }
 
 #[test]
