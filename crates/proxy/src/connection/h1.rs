@@ -159,6 +159,12 @@ impl Connection {
         self.head_in
     }
 
+    /// What came of a head that could not be accepted as it was read; empty where it could.
+    pub(crate) fn refused_head(&self) -> &[u8] {
+        let input = self.framed.input.as_ref().filter(|_| self.head_in == 0);
+        input.map_or(&[], Buffer::filled)
+    }
+
     /// Whether bytes beyond the last request have been received already.
     pub(crate) fn has_input(&self) -> bool {
         self.framed.input.as_ref().is_some_and(|buffer| !buffer.is_empty())
@@ -180,6 +186,7 @@ impl Connection {
         first_byte: &mut Stamp,
     ) -> Received {
         self.scan.reset();
+        self.head_in = 0;
         let mut waiting = false;
         let mut empty_line = EmptyLine::Tolerated;
         let found = poll_fn(|cx| {

@@ -246,6 +246,14 @@ impl Downstream<'_> {
         }
     }
 
+    /// What came of an HTTP/1 head that could not be accepted as it was read.
+    pub(crate) fn refused_head(&self) -> &[u8] {
+        match self {
+            Self::Http1(connection) => connection.refused_head(),
+            Self::Http2(_) => &[],
+        }
+    }
+
     /// What becomes of an HTTP/1 connection now that its response has been sent.
     pub(crate) fn after(&self) -> Persist {
         match self {

@@ -29,7 +29,7 @@ pub fn request_head(
             target.extend_from_slice(part);
         }
     }
-    target.extend_from_slice(&request.path_and_query);
+    target.extend_from_slice(request.sent_path_and_query());
     let head = RequestHead {
         method: request.method_bytes(),
         target: &target,

@@ -9,13 +9,14 @@ use super::{Exchange, Place, Surroundings, inspect};
 use crate::connection::Downstream;
 
 /// Completes the record of a request and hands it on.
-pub(super) async fn finish(
-    around: &Surroundings<'_>,
+pub(super) async fn finish<'p>(
+    around: &Surroundings<'p>,
     downstream: &mut Downstream<'_>,
     exchange: &mut Exchange,
-    place: Option<Place<'_>>,
+    mut place: Option<Place<'p>>,
 ) {
-    let inspect = place.and_then(|place| place.route?.settings.inspect.as_ref());
+    let refused = inspect::refused::look(around, downstream, exchange, &mut place);
+    let inspect = refused.or(place.and_then(|place| place.route?.settings.inspect.as_ref()));
     if let (Some(settings), true) = (inspect, exchange.inspecting.is_some()) {
         Box::pin(inspect::finish(around, downstream, exchange, settings)).await;
     }

@@ -595,3 +595,41 @@ fn uploads_are_shown_to_programs_and_then_removed() {
     assert_eq!(seen, ["8", "14", "8", "1000000", "8", "9", "8", "700005", "8", "25"]);
     eventually("nothing is left of them", || fs::read_dir(&temporary).unwrap().count() == 0);
 }
+
+#[test]
+fn what_the_gate_refuses_itself_is_told_by_rules_and_stays_refused() {
+    let server = Server::start();
+    let log =
+        "[[log]]\nname = \"waf\"\npath = \"$DIR/waf.log\"\nformat = \"waf\"\nflush = \"request\"";
+    let gate = start(&server, "", log);
+    let told = |target: &str| {
+        let text = fs::read_to_string(gate.path("waf.log")).unwrap_or_default();
+        text.lines().any(|line| {
+            line.contains(&format!("[uri \"{target}\"]"))
+                && line.contains("Would have been stopped.")
+                && line.contains("[id \"10002\"]")
+        })
+    };
+    for (line, target, expected) in [
+        ("GET /1%0A?do=drop HTTP/1.1", "/1%0A?do=drop", "400"),
+        ("GET /2?do=drop HTTP/4.0", "/2?do=drop", "505"),
+        ("GET /3?do=drop", "/3?do=drop", "400"),
+        ("GET  /4?do=drop HTTP/1.1", "/4?do=drop", "400"),
+        ("TRACE /5?do=drop HTTP/1.1", "/5?do=drop", "405"),
+        (
+            "POST /6?do=drop HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked",
+            "/6?do=drop",
+            "400",
+        ),
+        ("GET /7?do=drop HTTP/1.1\r\nHost: another", "/7?do=drop", "400"),
+    ] {
+        let answer = exchange(gate.address, &[line.as_bytes(), b"\r\nHost: a\r\n\r\n"]);
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(status(&answer), expected, "{line}: {answer}");
+        eventually(target, || told(target));
+    }
+    let off = exchange(gate.address, &[b"GET /8%0A?do=drop HTTP/1.1\r\nHost: off.example\r\n\r\n"]);
+    assert!(off.starts_with(b"HTTP/1.1 400"));
+    assert_eq!(server.count(), 0, "nothing of it goes on");
+    assert!(!told("/8%0A?do=drop"));
+}

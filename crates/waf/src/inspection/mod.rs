@@ -119,6 +119,13 @@ impl Inspection {
         }
     }
 
+    /// Stops nothing, whatever the policy says: what is looked at has been decided already.
+    pub fn detect_only(&mut self) {
+        if self.state.mode == Mode::Block {
+            self.state.mode = Mode::Detect;
+        }
+    }
+
     /// Chooses how patterns are searched for; verdicts do not depend on it.
     pub fn set_evaluation(&mut self, evaluation: Evaluation) {
         self.evaluation = evaluation;

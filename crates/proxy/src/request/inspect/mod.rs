@@ -5,11 +5,13 @@
 //! inspection sees the response ([`response`]) and is ended at stop 8; between the stops it lies in
 //! the exchange, as an [`Inspecting`].
 //!
-//! A request whose route is not inspected never comes here.
+//! A request whose route is not inspected never comes here. One that was refused before comes at its
+//! very end, for the log's sake ([`refused`]).
 
 mod audit;
 mod body;
 mod phase;
+pub(super) mod refused;
 pub(super) mod response;
 
 pub(super) use audit::Audit;
@@ -115,20 +117,27 @@ async fn request(
     routed: &Routed<'_>,
     inspect: &Inspect,
 ) -> Result<(), Stopped> {
-    begin(around, exchange, inspect);
+    let protocol = exchange.record.protocol.as_str();
+    let mut inspection = begin(around, exchange, inspect, protocol);
+    if let Some(outside) = &around.worker.facilities().outside {
+        inspection.set_outside(std::sync::Arc::clone(outside));
+    }
+    keep(exchange, inspection);
     phase::run(around, downstream, exchange, inspect, Phase::RequestHeaders).await?;
     body::take(around, downstream, exchange, routed).await?;
     phase::run(around, downstream, exchange, inspect, Phase::RequestBody).await
 }
 
 /// Begins the inspection with what is known of the connection, and the request's head.
-fn begin(around: &Surroundings<'_>, exchange: &mut Exchange, inspect: &Inspect) {
+fn begin(
+    around: &Surroundings<'_>,
+    exchange: &mut Exchange,
+    inspect: &Inspect,
+    protocol: &str,
+) -> Inspection {
     let worker = around.worker;
     let context = worker.facilities().context.clone();
     let mut inspection = Inspection::begin(&inspect.policy, context, &mut worker.inspector());
-    if let Some(outside) = &worker.facilities().outside {
-        inspection.set_outside(std::sync::Arc::clone(outside));
-    }
     let every = u64::from(around.plan.waf.rule_times);
     if every > 0 && exchange.record.id.0.is_multiple_of(every) {
         inspection.measure_rules(|| Stamp::now().as_nanos());
@@ -141,9 +150,13 @@ fn begin(around: &Surroundings<'_>, exchange: &mut Exchange, inspect: &Inspect) 
         server_port: client.local.map_or(0, |local| local.port()),
     });
     let id = exchange.record.id.hex();
-    let protocol = exchange.record.protocol.as_str();
     let scratch = &mut exchange.scratch;
     view::request_head(&mut inspection, &exchange.request, protocol, &id, scratch);
+    inspection
+}
+
+/// Leaves an inspection in the exchange, for the stops to come.
+fn keep(exchange: &mut Exchange, inspection: Inspection) {
     let mode = inspection.mode();
     exchange.record.waf.mode = match mode {
         Mode::Off => WafMode::Off,

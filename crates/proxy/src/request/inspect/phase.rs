@@ -21,7 +21,7 @@ use crate::request::{Refusal, Surroundings};
 use crate::settings::{Busy, Inspect};
 
 /// What a phase may do on a worker's loop: about a millisecond's work.
-const IN_PLACE: Work = Work(1 << 20);
+pub(super) const IN_PLACE: Work = Work(1 << 20);
 
 /// How long a request waits for room in the pool's queue, where its route lets it wait.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -168,7 +168,7 @@ impl Phased<'_> {
     }
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
