@@ -61,7 +61,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def wait_for(port, process=None, seconds=10):
+def wait_for(port, process=None, seconds=60):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
