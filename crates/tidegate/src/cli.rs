@@ -33,6 +33,9 @@ pub(crate) enum Command {
     Status(Status),
     /// Drain, add and remove servers of the running gate.
     Server(Server),
+    /// Read, write, load and watch what rules remember.
+    #[command(subcommand)]
+    Context(Context),
     /// Try requests on the firewall's rules, and compare rule sets.
     #[command(subcommand)]
     Waf(Waf),
@@ -209,6 +212,72 @@ pub(crate) struct WafTest {
     /// Print one JSON object, for machines.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `tidegate context`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Context {
+    /// Show a record, or one variable of it.
+    Get {
+        /// `global`, `ip`, `resource`, `session` or `user`.
+        collection: String,
+        /// The record, such as `203.0.113.7`.
+        key: String,
+        /// The variable.
+        name: Option<String>,
+        /// Print JSON, for machines.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        admin: Admin,
+    },
+    /// Write a variable.
+    Put {
+        /// `global`, `ip`, `resource`, `session` or `user`.
+        collection: String,
+        /// The record, such as `203.0.113.7`.
+        key: String,
+        /// The variable.
+        name: String,
+        /// What it is to hold.
+        value: String,
+        /// How long it is kept, in seconds, or `forever`; else as before, or as its record.
+        #[arg(long, value_name = "SECONDS")]
+        ttl: Option<String>,
+        #[command(flatten)]
+        admin: Admin,
+    },
+    /// Remove a record, or one variable of it.
+    Del {
+        /// `global`, `ip`, `resource`, `session` or `user`.
+        collection: String,
+        /// The record, such as `203.0.113.7`.
+        key: String,
+        /// The variable.
+        name: Option<String>,
+        #[command(flatten)]
+        admin: Admin,
+    },
+    /// Print changes as they are made, a JSON object on each line.
+    Watch {
+        /// Only those of this collection.
+        collection: Option<String>,
+        /// Only those of records whose keys begin so.
+        prefix: Option<String>,
+        #[command(flatten)]
+        admin: Admin,
+    },
+    /// Load variables from a file, all of them at once or none. A line is
+    /// `collection,key,name,value,ttl` or a JSON object with these names.
+    Load {
+        /// The file; `-` for standard input.
+        file: PathBuf,
+        /// Remove what else there is in this collection, in the same step.
+        #[arg(long, value_name = "COLLECTION")]
+        replace: Option<String>,
+        #[command(flatten)]
+        admin: Admin,
+    },
 }
 
 /// What is done with a server of the running gate.

@@ -1,15 +1,19 @@
 //! Answers as text for people or JSON for programs.
 
-use http_body_util::Full;
+use std::io;
+
 use hyper::body::Bytes;
 use hyper::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE,
 };
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::body::Body;
 
 /// What is sent back.
-pub(super) type Sent = Response<Full<Bytes>>;
+pub(super) type Sent = Response<Body>;
 
 /// What a client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,14 +80,27 @@ impl Answer {
 
 /// A response; nothing here is to be kept by anybody on the way.
 pub(super) fn sent(status: StatusCode, content_type: &'static str, body: String) -> Sent {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+    let mut response = with(content_type, Body::whole(body));
     *response.status_mut() = status;
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// An answer that goes on for as long as the other end of the channel is there.
+pub(super) fn streamed(
+    content_type: &'static str,
+    pieces: mpsc::Receiver<io::Result<Bytes>>,
+) -> Sent {
+    with(content_type, Body::Pieces(pieces))
+}
+
+fn with(content_type: &'static str, body: Body) -> Sent {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if status == StatusCode::UNAUTHORIZED {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
     response
 }
 

@@ -7,7 +7,9 @@
 
 mod answer;
 mod balance;
+pub(crate) mod body;
 pub(crate) mod client;
+mod context;
 mod guard;
 mod plan;
 mod routes;
@@ -15,11 +17,14 @@ pub(crate) mod servers;
 mod shown;
 mod status;
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -40,7 +45,7 @@ use crate::serve::sockets::refuse_if_served;
 const CONNECTIONS_MAX: usize = 64;
 /// For a request head.
 const HEAD_MAX: Duration = Duration::from_secs(10);
-/// For a whole exchange; an upgrade takes longest.
+/// For a whole exchange; an upgrade takes longest of those that are not given more.
 const EXCHANGE_MAX: Duration = Duration::from_secs(90);
 /// How long a process that ends waits for its last answers to be written.
 const FINISH_MAX: Duration = Duration::from_secs(2);
@@ -129,8 +134,11 @@ async fn exchange<S>(gate: Rc<Gate>, stream: S, way: Way)
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
 {
-    let service = service_fn(move |request| {
+    let patience = Rc::new(Cell::new(Some(EXCHANGE_MAX)));
+    let granted = Rc::clone(&patience);
+    let service = service_fn(move |request: Request<Incoming>| {
         let gate = Rc::clone(&gate);
+        granted.set(routes::patience(&request));
         async move { Ok::<_, std::convert::Infallible>(routes::answer(&gate, request, way).await) }
     });
     let connection = http1::Builder::new()
@@ -140,5 +148,18 @@ where
         .header_read_timeout(HEAD_MAX)
         .serve_connection(stream, service);
     // A client that breaks off, or takes too long, is its own affair.
-    let _ = tokio::time::timeout(EXCHANGE_MAX, connection).await;
+    tokio::pin!(connection);
+    let mut waited = Duration::ZERO;
+    loop {
+        // What it may take is known once its head is there.
+        let Some(max) = patience.get() else {
+            let _ = connection.await;
+            return;
+        };
+        let left = max.saturating_sub(waited);
+        if left.is_zero() || tokio::time::timeout(left, connection.as_mut()).await.is_ok() {
+            return;
+        }
+        waited = max;
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -12,7 +14,7 @@ use tidegate_telemetry::metrics::TextFormat;
 use super::answer::{Answer, Form, Sent, sent};
 use super::guard::{self, Way};
 use super::servers::{self, Change};
-use super::{balance, plan, status};
+use super::{EXCHANGE_MAX, balance, context, plan, status};
 use crate::config::render::{self, Colour};
 use crate::control::{Gate, Phase};
 use crate::serve::Obstacle;
@@ -30,15 +32,35 @@ POST   /groups/GROUP/servers/SERVER/drain    give a server no new requests
 POST   /groups/GROUP/servers/SERVER/undrain  give it requests again
 PUT    /groups/GROUP/servers/SERVER          add a server until the next reload
 DELETE /groups/GROUP/servers/SERVER          remove a server until the next reload
+GET    /context/COLLECTION?prefix=P          variables of records whose keys begin so
+GET    /context/COLLECTION/KEY[/NAME]        a record, or one variable
+PUT    /context/COLLECTION/KEY/NAME?ttl=S    write a variable; its value is the body
+DELETE /context/COLLECTION/KEY[/NAME]        remove it
+POST   /context/load?replace=COLLECTION      load lines, all of them or none
+GET    /context/watch?collection=C&prefix=P  changes as they are made
 
 Answers are text; JSON with `Accept: application/json` or `?format=json`.
 What changes something must carry `Tidegate-Client: ` and any value, or the token.
 ";
 
+/// How long an exchange may take; `None` if it ends when the client wants.
+pub(super) fn patience<B>(request: &Request<B>) -> Option<Duration> {
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/context/watch") => None,
+        (&Method::POST, "/context/load") => Some(context::LOAD_MAX),
+        _ => Some(EXCHANGE_MAX),
+    }
+}
+
 /// Answers a request.
-pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, way: Way) -> Sent {
+pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, way: Way) -> Sent
+where
+    B: hyper::body::Body<Data = Bytes> + Unpin,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
     let form = Form::wanted(request.uri().query(), request.headers());
-    let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
+    let uri = request.uri().clone();
+    let path: Vec<&str> = uri.path().split('/').skip(1).collect();
     if path == ["healthz"] {
         return healthz(gate).send(form);
     }
@@ -59,6 +81,7 @@ pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, way: Way) -> Sen
             gate.context.tell(&gate.metrics);
             return sent(StatusCode::OK, format.content_type(), gate.metrics.exposition(format));
         }
+        ["context", ref rest @ ..] => return context::answer(gate, request, rest, form).await,
         ["reload"] if post => reload(gate).await,
         ["upgrade"] if post => match binary_named(request.uri().query(), way, token.as_deref()) {
             Ok(binary) => upgrade(gate, binary).await,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use tidegate_proxy::settings::{Address, Admin};
 
 use super::terminal;
-use crate::admin::client::{self, Reply};
+use crate::admin::client::{self, Ask, Reply, Unreachable};
 use crate::cli;
 use crate::config::{self, environment, render};
 
@@ -46,7 +46,12 @@ fn parse(address: &str) -> Option<Address> {
 
 /// Asks, and shows what is answered.
 pub(super) fn ask(admin: &Admin, method: &str, path: &str, accept: &str) -> ExitCode {
-    match client::ask(admin, method, path, accept) {
+    told(client::ask(admin, Ask::new(method, path, accept)))
+}
+
+/// Shows what is answered.
+pub(super) fn told(answer: Result<Reply, Unreachable>) -> ExitCode {
+    match answer {
         Ok(Reply { status, text }) if status.is_success() => {
             terminal::print(&text);
             ExitCode::SUCCESS

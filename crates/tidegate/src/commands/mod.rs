@@ -3,6 +3,7 @@
 mod admin;
 pub(crate) mod check;
 pub(crate) mod config;
+pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod explain;
 mod question;

@@ -6,6 +6,8 @@
 //! the file go and says so, and from then on keeps what its last requests write in memory only. If the
 //! new one fails after that, the old one takes the file back with all it has in memory.
 
+pub(crate) mod lines;
+
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;

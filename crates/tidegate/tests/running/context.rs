@@ -137,3 +137,126 @@ fn an_upgrade_takes_context_along() {
     assert_eq!(statuses(&gate, "/a", 2), [200, 429]);
     assert_eq!(gate.status()["context"]["path"], gate.path("context").display().to_string());
 }
+
+/// A gate without rules, for what comes from outside.
+fn plain(context: &str) -> Gate {
+    let site = "[[site]]\nhost = \"*\"\nanswer = { status = 204 }\n";
+    Gate::start(&format!("[context]\n{context}\n{site}"))
+}
+
+#[test]
+fn an_operator_writes_what_rules_read() {
+    let origin = Origin::start("one");
+    let gate = start(&origin, "");
+    assert_eq!(statuses(&gate, "/a", 1), [200]);
+    let shown = gate.order(&["context", "get", "resource", "/a"]);
+    assert!(shown.starts_with("hits = 1  (for "), "{shown}");
+    gate.order(&["context", "put", "resource", "/a", "Hits", "3", "--ttl", "100"]);
+    assert_eq!(statuses(&gate, "/a", 1), [429]);
+    let json = gate.order(&["context", "get", "RESOURCE", "/a", "HITS", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["variables"][0]["value"], "4");
+    let left = json["variables"][0]["seconds_left"].as_u64().unwrap();
+    assert!((1..=100).contains(&left), "{json}");
+    gate.order(&["context", "put", "resource", "/a", "why", "\"so\" & 100%"]);
+    let (status, list) = gate.ask("GET", "/context/resource?prefix=%2F&format=json");
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!((status, &list["variables"][1]["value"]), (200, &"\"so\" & 100%".into()));
+    gate.order(&["context", "del", "resource", "/a", "hits"]);
+    assert_eq!(statuses(&gate, "/a", 1), [200]);
+    assert!(gate.order(&["context", "del", "resource", "/a"]).contains("2 removed"));
+
+    let check = |arguments: &[&str], expected: &str| {
+        let said = gate.refused_order(&[&["context"], arguments].concat());
+        assert!(said.contains(expected), "{said}");
+    };
+    check(&["get", "resource", "/a"], "resource has no record `/a`");
+    check(&["del", "resource", "/a", "b"], "resource /a has no variable `b`");
+    check(&["get", "tx", "a"], "`tx` is not a collection: there are global, ip");
+    check(&["put", "ip", "a", "b", "c", "--ttl", "soon"], "a number of seconds");
+    let long = "x".repeat(20_000);
+    check(&["put", "ip", "a", "b", &long], "the value cannot be taken");
+    check(&["put", "ip", &long[..2000], "b", "c"], "`key_max` of [context]");
+    assert_eq!(gate.ask("POST", "/context/ip/a/b").0, 400);
+    let stream = std::os::unix::net::UnixStream::connect(gate.path("admin.sock")).unwrap();
+    let (status, _) = crate::gate::ask(stream, "PUT", "/context/ip/a/b", "Host: localhost\r\n");
+    assert_eq!(status, 403, "what changes something must say that it is no web page");
+}
+
+#[test]
+fn a_file_is_loaded_as_a_whole_or_not_at_all() {
+    let gate = plain("entries_max = 100_000");
+    let file = gate.path("list");
+    let path = file.to_str().unwrap();
+    let line =
+        |number: usize| format!("ip,192.0.{}.{},blocked,1,forever\n", number / 256, number % 256);
+    fs::write(&file, (0..50_000).map(line).collect::<String>()).unwrap();
+    let said = gate.order(&["context", "load", path]);
+    assert!(said.contains("50,000 variables are written, 0 removed"), "{said}");
+
+    let mistakes = "ip,a,b,c\nips,a,b,c\n{\"collection\": \"ip\", \"key\": 1}\n";
+    fs::write(&file, mistakes).unwrap();
+    let said = gate.refused_order(&["context", "load", path]);
+    for expected in [
+        format!("{path}:2:1: `ips` is not a collection"),
+        format!("{path}:3:1: `name` is missing"),
+        "nothing is loaded".into(),
+    ] {
+        assert!(said.contains(&expected), "{expected}: {said}");
+    }
+    assert_eq!(number(&gate, "entries"), 50_000);
+
+    fs::write(&file, "ip,a,b,c\nip,192.0.0.7,blocked,2,60\nuser,u,n,1").unwrap();
+    let said = gate.order(&["context", "load", path, "--replace", "ip"]);
+    assert!(said.contains("3 variables are written, 49,999 removed"), "{said}");
+    assert_eq!(number(&gate, "entries"), 3);
+    let said = gate.refused_order(&["context", "load", path, "--replace", "tx"]);
+    assert!(said.contains("`tx` is not a collection"), "{said}");
+    let missing = gate.command(&["context", "load", "/nonexistent"]);
+    assert!(!missing.status.success());
+    // A file that cannot be read to its end loads nothing.
+    let broken = gate.command(&["context", "load", "/proc/self/mem", "--replace", "ip"]);
+    assert!(!broken.status.success());
+    assert_eq!(number(&gate, "entries"), 3);
+}
+
+#[test]
+fn changes_are_told_as_they_are_made() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let gate = plain("");
+    let mut watcher = crate::gate::tidegate(&["context", "watch", "ip", "192.0.2.", "--config"])
+        .arg(gate.file())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watcher.stdout.take().unwrap()).lines();
+    // It is not known when it has begun to watch: something is written until it hears of it.
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let first = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                gate.order(&["context", "put", "ip", "192.0.2.0", "begin", "x"]);
+            }
+        });
+        let first = lines.next().unwrap().unwrap();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        first
+    });
+    assert!(first.contains("\"begin\""), "{first}");
+    gate.order(&["context", "put", "ip", "198.51.100.1", "a", "1"]);
+    gate.order(&["context", "put", "user", "192.0.2.1", "a", "1"]);
+    gate.order(&["context", "put", "ip", "192.0.2.1", "a", "1"]);
+    gate.order(&["context", "del", "ip", "192.0.2.1", "a"]);
+    let mut next = || -> serde_json::Value {
+        let mut others = lines.by_ref().map(Result::unwrap).filter(|line| !line.contains("begin"));
+        serde_json::from_str(&others.next().unwrap()).unwrap()
+    };
+    let set = next();
+    assert_eq!((&set["change"], &set["value"]), (&"set".into(), &"1".into()));
+    assert_eq!((&set["key"], &set["by"]), (&"192.0.2.1".into(), &"this".into()));
+    assert_eq!(next()["change"], "remove");
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+}
