@@ -7,24 +7,16 @@ fails the check too. No test is overridden and none is ignored. `check_crs.py PA
 name matches.
 """
 
-import functools
 import json
-import os
 import pathlib
-import platform
-import re
-import shutil
 import subprocess
 import sys
 
+import core_rule_set
 import rig
 
 HERE = pathlib.Path(__file__).parent
-# Rules and tests.
-MODULE = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
 TESTS = 4674
-# What crs/go.mod asks for.
-TOOLCHAIN = "go1.25.0"
 # What the suite asks of the rule set: limits that its tests reach, and a line for each marker.
 SETUP = """
 SecRule REQUEST_HEADERS:X-CRS-Test "@rx ^.*$" "id:999999,phase:1,pass,log,msg:'X-CRS-Test %{MATCHED_VAR}',\\
@@ -67,50 +59,10 @@ host = "*"
 """
 
 
-def go(*arguments, program=None, folder=HERE / "crs"):
-    """What a go command says, or the end of the check."""
-    command = [program or toolchain(), *arguments]
-    environment = os.environ | {"GOFLAGS": "-mod=readonly"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        rig.skip(f"`go {arguments[0]}` fails: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
-    return done.stdout
-
-
-@functools.cache
-def toolchain():
-    """A go command that can build the driver. From 1.21 on one fetches what is newer than itself; for an
-    older one, such as Debian's, this does it the same way: the toolchain is a module."""
-    installed = rig.tool("go")
-    version = re.search(r"go1\.(\d+)", subprocess.run([installed, "version"], capture_output=True, text=True).stdout)
-    if version and int(version[1]) >= 21:
-        return installed
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    module = f"golang.org/toolchain@v0.0.1-{TOOLCHAIN}.linux-{machine}"
-    newer = rig.CACHE / TOOLCHAIN
-    if not newer.exists():
-        rig.CACHE.mkdir(parents=True, exist_ok=True)
-        found = json.loads(go("mod", "download", "-json", module, program=installed, folder=rig.CACHE))["Dir"]
-        made = newer.with_suffix(".new")
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.copytree(found, made)
-        # Modules hold no programs; these are to be some.
-        for file in [*made.glob("bin/*"), *made.glob("pkg/tool/*/*")]:
-            file.chmod(0o755)
-        made.rename(newer)
-    return newer / "bin" / "go"
-
-
 def driver():
     program = rig.CACHE / "bin" / "crs"
-    go("build", "-o", program, ".")
+    core_rule_set.go("build", "-o", program, ".")
     return program
-
-
-def rule_set():
-    if place := os.environ.get("TIDEGATE_CRS"):
-        return pathlib.Path(place)
-    return pathlib.Path(json.loads(go("mod", "download", "-json", MODULE))["Dir"])
 
 
 def expected_failures():
@@ -129,7 +81,7 @@ def run(check, command, pattern):
 
 def main():
     pattern = sys.argv[1] if len(sys.argv) > 1 else None
-    program, crs = driver(), rule_set()
+    program, crs = driver(), core_rule_set.folder()
     check = rig.Rig()
     port, albedo = rig.free_port(), rig.free_port()
     (check.directory / "setup.conf").write_text(SETUP)

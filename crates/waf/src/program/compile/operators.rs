@@ -99,9 +99,10 @@ impl Compiler<'_> {
                 if let Some(database) = &self.geo {
                     return Test::Geo(Arc::clone(database));
                 }
-                let message = "there is no database to look the address up in".to_owned();
-                let hint = "name one with `SecGeoLookupDb` before this rule".to_owned();
-                self.refuse(at, Code::Value, message, Some(hint));
+                // As in ModSecurity. Version 3.3 of the Core Rule Set has such a rule for those who ask
+                // for it, and has to load for those who do not.
+                let message = "this never matches: `SecGeoLookupDb` names no database before it";
+                self.note(at, message.to_owned());
                 Test::Never
             }
         }
