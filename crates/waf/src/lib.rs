@@ -15,6 +15,7 @@ mod outside;
 pub mod pattern;
 pub mod program;
 pub mod seclang;
+pub mod secret;
 mod sources;
 pub mod transformation;
 pub mod variable;

@@ -5,28 +5,8 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use super::super::Inspection;
 use crate::body::urlencoded;
 use crate::seclang::action::Sanitise;
+use crate::secret;
 use crate::variable::Variable;
-
-/// Arguments that hold secrets whoever wrote the application; a name that ends so counts.
-const SECRET_ARGUMENTS: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "secret",
-    "token",
-    "api_key",
-    "apikey",
-    "card_number",
-    "cvv",
-];
-
-/// Fields of requests that hold secrets.
-const SECRET_REQUEST_FIELDS: &[&str] =
-    &["authorization", "proxy-authorization", "cookie", "x-api-key"];
-
-/// Fields of responses that hold secrets.
-const SECRET_RESPONSE_FIELDS: &[&str] = &["set-cookie"];
 
 /// A secret shorter than this is starred out where it stands under its name, but not looked for
 /// elsewhere: every text has a `1` in it.
@@ -48,11 +28,11 @@ impl Mask {
         let state = &inspection.state;
         let lower = |name: &[u8]| name.to_ascii_lowercase();
         let mut mask = Self {
-            request_fields: SECRET_REQUEST_FIELDS
+            request_fields: secret::REQUEST_FIELDS
                 .iter()
                 .map(|name| name.as_bytes().to_vec())
                 .collect(),
-            response_fields: SECRET_RESPONSE_FIELDS
+            response_fields: secret::RESPONSE_FIELDS
                 .iter()
                 .map(|name| name.as_bytes().to_vec())
                 .collect(),
@@ -101,8 +81,7 @@ impl Mask {
 
     fn is_secret_argument(&self, name: &[u8]) -> bool {
         let name = name.to_ascii_lowercase();
-        self.arguments.contains(&name)
-            || SECRET_ARGUMENTS.iter().any(|secret| name.ends_with(secret.as_bytes()))
+        self.arguments.contains(&name) || secret::is_argument(&name)
     }
 
     /// A field's value, starred out if its name says so.
