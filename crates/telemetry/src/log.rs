@@ -32,4 +32,7 @@ pub use privacy::{AddressPrivacy, HashKey, Keep, Privacy};
 pub use reference::reference;
 pub use sink::{Facility, Target};
 pub use view::{LogView, RuleEffect, RuleView};
-pub use writer::{BACKLOG_BYTES_MAX, Finish, Flush, Log, LogSettings, LogWriter, WriterSettings};
+pub use writer::{
+    BACKLOG_BYTES_MAX, Finish, Flush, Log, LogSettings, LogWriter, Recording, Sample,
+    WriterSettings,
+};

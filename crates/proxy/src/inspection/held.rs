@@ -57,6 +57,11 @@ impl Held {
         (self.memory.len() + self.pending.len()) as u64 + self.spooled
     }
 
+    /// What of it is in memory, from its beginning on.
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.memory
+    }
+
     /// Holds more.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = match self.spooled {

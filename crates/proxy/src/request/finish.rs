@@ -52,6 +52,8 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
     let rules = inspect::rules(exchange.inspecting.as_deref());
     let logs = || place.site.settings.logs.iter().map(|index| &around.plan.logs[*index]);
     let wants = |content: Content| logs().any(|log| log.settings().format.content() == content);
+    let recorded =
+        if wants(Content::Recorded) { inspect::Recorded::of(exchange, client) } else { None };
     let audit = if wants(Content::Audit) { inspect::Audit::of(exchange) } else { None };
     let view = LogView {
         client_addr: exchange.client_addr,
@@ -79,6 +81,7 @@ fn log(around: &Surroundings<'_>, exchange: &Exchange, place: Place<'_>) {
             .map_or("", |client| &client.subject),
         forwarded_id: &[],
         rules: &rules,
+        recorded: recorded.as_ref().map(|recorded| recorded as &dyn Entry),
         audit: audit.as_ref().map(|audit| audit as &dyn Entry),
     };
     for log in logs() {

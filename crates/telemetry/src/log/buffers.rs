@@ -58,6 +58,9 @@ impl WorkerLogs {
 
     /// Logs a request.
     pub fn write(&mut self, log: &Arc<Log>, record: &Record, view: &LogView<'_>) {
+        if !log.settings.sample.takes(record.id) {
+            return;
+        }
         let known = self.buffers.iter().position(|buffer| Arc::ptr_eq(&buffer.log, log));
         let at = known.unwrap_or_else(|| {
             self.buffers.push(Buffer { log: Arc::clone(log), lines: Vec::new() });
@@ -78,7 +81,7 @@ impl WorkerLogs {
             *lines = spare.unwrap_or_default();
             lines.reserve(self.buffer_bytes + LINE_BYTES_USUAL);
         }
-        let line = Line::new(record, view, &log.settings.privacy);
+        let line = Line::new(record, view, &log.settings.privacy, &log.settings.recording);
         log.settings.format.write(&line, &mut self.times, lines);
         let is_due = lines.len() >= self.buffer_bytes || log.settings.flush == Flush::Request;
         if is_due && !lines.is_empty() {

@@ -7,6 +7,7 @@ use std::fmt;
 use super::field::Line;
 use super::privacy::{AddressPrivacy, Keep, Privacy};
 use super::time::Times;
+use super::writer::Recording;
 
 /// Fields in which others have written the client's address (RFC 7239 and its forerunners).
 const ADDRESS_FIELDS: &[&str] = &[
@@ -32,6 +33,8 @@ pub struct Keeps<'a> {
     pub client: Option<&'a [u8]>,
     /// Whether queries are kept, and with them everything that a rule found in the request.
     pub query: Keep,
+    /// What is kept of a recorded request.
+    pub recording: &'a Recording,
     privacy: &'a Privacy,
 }
 
@@ -78,5 +81,6 @@ pub(super) fn write(
         client.text(&mut address, times);
     }
     let client = (!address.is_empty()).then_some(address.as_slice());
-    entry.write(&Keeps { client, query: privacy.query, privacy }, out);
+    let keeps = Keeps { client, query: privacy.query, recording: line.recording(), privacy };
+    entry.write(&keeps, out);
 }

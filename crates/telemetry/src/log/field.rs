@@ -7,6 +7,7 @@ use super::entry::Entry;
 use super::privacy::{AddressPrivacy, Keep, Privacy};
 use super::value::Value;
 use super::view::{LogView, RuleView};
+use super::writer::Recording;
 use crate::record::{Handshake, Phase, Record, Side, Tls, UpstreamConnection};
 
 /// What a line is made of, as far as its log may tell.
@@ -15,6 +16,7 @@ pub(super) struct Line<'a> {
     record: &'a Record,
     view: &'a LogView<'a>,
     privacy: &'a Privacy,
+    recording: &'a Recording,
 }
 
 /// A field of log lines.
@@ -57,8 +59,13 @@ impl Field {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(record: &'a Record, view: &'a LogView<'a>, privacy: &'a Privacy) -> Line<'a> {
-        Line { record, view, privacy }
+    pub(super) fn new(
+        record: &'a Record,
+        view: &'a LogView<'a>,
+        privacy: &'a Privacy,
+        recording: &'a Recording,
+    ) -> Line<'a> {
+        Line { record, view, privacy, recording }
     }
 
     /// The rules that matched.
@@ -71,8 +78,17 @@ impl<'a> Line<'a> {
         self.view.audit
     }
 
+    /// What is recorded of the request.
+    pub(super) fn recorded(&self) -> Option<&'a dyn Entry> {
+        self.view.recorded
+    }
+
     pub(super) fn privacy(&self) -> &'a Privacy {
         self.privacy
+    }
+
+    pub(super) fn recording(&self) -> &'a Recording {
+        self.recording
     }
 
     /// What a rule found in the request, where the log keeps such.

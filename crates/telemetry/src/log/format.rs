@@ -29,6 +29,8 @@ enum Shape {
     RulesJson,
     /// The audit log's entry, which the WAF writes.
     Audit,
+    /// The request itself.
+    Recorded,
 }
 
 /// What a log is about.
@@ -40,6 +42,8 @@ pub enum Content {
     Matches,
     /// What the WAF's audit log takes.
     Audit,
+    /// The requests themselves, to be run through rules again.
+    Recorded,
 }
 
 /// A field and what stands before it: literal text, or a comma and the key.
@@ -186,9 +190,14 @@ impl Format {
         Format { shape: Shape::Audit, name: "audit", ..Format::waf() }
     }
 
+    /// The requests that the WAF has looked at, with their secrets masked.
+    pub fn requests() -> Format {
+        Format { shape: Shape::Recorded, name: "requests", ..Format::waf() }
+    }
+
     /// The names of formats.
     pub const NAMES: &'static [&'static str] =
-        &["combined", "json", "privacy", "waf", "waf_json", "audit"];
+        &["combined", "json", "privacy", "waf", "waf_json", "audit", "requests"];
 
     /// The format of a name among [`NAMES`](Self::NAMES).
     pub fn named(name: &str) -> Option<Format> {
@@ -199,6 +208,7 @@ impl Format {
             "waf" => Some(Format::waf()),
             "waf_json" => Some(Format::waf_json()),
             "audit" => Some(Format::audit()),
+            "requests" => Some(Format::requests()),
             _ => None,
         }
     }
@@ -214,6 +224,7 @@ impl Format {
             Shape::Text | Shape::Json => Content::Requests,
             Shape::Rules | Shape::RulesJson => Content::Matches,
             Shape::Audit => Content::Audit,
+            Shape::Recorded => Content::Recorded,
         }
     }
 
@@ -316,6 +327,7 @@ impl Format {
             Shape::Rules => return rules::text(line, times, out),
             Shape::RulesJson => return rules::json(line, times, out),
             Shape::Audit => return entry::write(line.audit(), line, times, out),
+            Shape::Recorded => return entry::write(line.recorded(), line, times, out),
         }
         out.extend_from_slice(&self.tail);
         out.push(b'\n');

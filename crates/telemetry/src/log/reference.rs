@@ -47,7 +47,12 @@ pub fn reference() -> String {
         - `audit` is the WAF's audit log: what of which requests stands in it, and whether each is a \
         line of JSON or in ModSecurity's native sections, the rule set says (docs/waf.md). What the log \
         keeps of people holds here too: the client's address and the fields that name it, the user \
-        agent, the referrer; without queries, neither arguments nor bodies nor what a rule found.\n\n\
+        agent, the referrer; without queries, neither arguments nor bodies nor what a rule found.\n\
+        - `requests` records the requests that the WAF has looked at, one JSON object a line, for \
+        `tidegate waf test` and `tidegate waf replay`. Secrets in them are masked; `client_address` is \
+        `truncate` there unless it says otherwise. Bodies are recorded where it is known how to read \
+        them (forms, JSON, XML), up to `body_max`.\n\n\
+        `sample` makes a log take one in so many requests. Logs with equal samples take the same ones.\n\n\
         ## Fields\n\n\
         | field | unit | example | meaning |\n|---|---|---|---|\n"
     );

@@ -119,7 +119,9 @@ pub(super) fn json(line: &Line<'_>, times: &mut Times, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::log::{AddressPrivacy, Format, Keep, LogView, Privacy, RuleEffect, RuleView};
+    use crate::log::{
+        AddressPrivacy, Format, Keep, LogView, Privacy, Recording, RuleEffect, RuleView,
+    };
     use crate::record::{Record, RequestId};
 
     use super::super::field::Line;
@@ -161,7 +163,8 @@ mod tests {
         record.status = 403;
         record.unix_millis = 971_186_136_000;
         let mut out = Vec::new();
-        let line = Line::new(&record, &view, privacy);
+        let recording = Recording::default();
+        let line = Line::new(&record, &view, privacy, &recording);
         Format::named(format).unwrap().write(&line, &mut Times::new(), &mut out);
         String::from_utf8(out).unwrap()
     }

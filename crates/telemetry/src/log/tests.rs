@@ -93,7 +93,9 @@ fn view() -> LogView<'static> {
 
 fn line(format: &Format, privacy: &Privacy, record: &Record, view: &LogView<'_>) -> String {
     let mut out = Vec::new();
-    format.write(&Line::new(record, view, privacy), &mut Times::new(), &mut out);
+    let recording = Recording::default();
+    let line = Line::new(record, view, privacy, &recording);
+    format.write(&line, &mut Times::new(), &mut out);
     let line = String::from_utf8(out).expect("UTF-8");
     let line = line.strip_suffix('\n').expect("a line ends");
     assert!(!line.contains(char::is_control), "one line: {line:?}");

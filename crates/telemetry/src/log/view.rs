@@ -59,6 +59,8 @@ pub struct LogView<'a> {
     pub rules: &'a [RuleView<'a>],
     /// The request's entry in the audit log, if it has one.
     pub audit: Option<&'a dyn Entry>,
+    /// The request itself, to be recorded.
+    pub recorded: Option<&'a dyn Entry>,
 }
 
 /// A WAF rule that matched, lent for the moment of logging.

@@ -21,6 +21,7 @@ use super::privacy::Privacy;
 use super::sink::{Sink, Target};
 use crate::clock::Stamp;
 use crate::metrics::LogCounts;
+use crate::record::RequestId;
 
 /// How many bytes of lines are kept for a target that fails.
 pub const BACKLOG_BYTES_MAX: usize = 1024 * 1024;
@@ -40,6 +41,10 @@ pub struct LogSettings {
     pub privacy: Privacy,
     /// When a worker hands lines over.
     pub flush: Flush,
+    /// Which requests it takes.
+    pub sample: Sample,
+    /// What it keeps of recorded requests.
+    pub recording: Recording,
 }
 
 /// When a worker hands its lines to the writer.
@@ -50,6 +55,42 @@ pub enum Flush {
     Batch,
     /// When the request that they tell of has ended. Costs a message between threads for each.
     Request,
+}
+
+/// Which requests a log takes: one in so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// All if it is one.
+    pub one_in: u32,
+}
+
+impl Sample {
+    /// All requests.
+    pub const ALL: Sample = Sample { one_in: 1 };
+
+    /// Whether a request is taken. It depends on its id alone, so logs with equal samples take the
+    /// same requests.
+    pub fn takes(self, id: RequestId) -> bool {
+        // Ids count up; the multiplication scatters them (Knuth, TAOCP volume 3, section 6.4).
+        let scattered = id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.one_in <= 1 || scattered.is_multiple_of(u64::from(self.one_in))
+    }
+}
+
+/// What a log of format `requests` keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Names of fields, cookies and arguments whose values are masked, beside those of secrets that
+    /// everybody has.
+    pub mask: Vec<String>,
+    /// Bytes of a body that are kept.
+    pub body_bytes_max: u64,
+}
+
+impl Default for Recording {
+    fn default() -> Recording {
+        Recording { mask: Vec::new(), body_bytes_max: 64 * 1024 }
+    }
 }
 
 /// An open access log.

@@ -11,10 +11,12 @@
 mod audit;
 mod body;
 mod phase;
+mod recorded;
 pub(super) mod refused;
 pub(super) mod response;
 
 pub(super) use audit::Audit;
+pub(super) use recorded::Recorded;
 
 use tidegate_http::field;
 use tidegate_telemetry::log::{RuleEffect, RuleView};

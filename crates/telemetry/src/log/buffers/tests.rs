@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use super::super::{
-    Facility, Finish, Format, LogSettings, LogWriter, Privacy, Target, WriterSettings,
+    Facility, Finish, Format, LogSettings, LogWriter, Privacy, Recording, Sample, Target,
+    WriterSettings,
 };
 use super::*;
 use crate::metrics::{LogCounts, LogTotals};
@@ -48,6 +49,8 @@ fn to_target(writer: &LogWriter, target: Target) -> (Arc<Log>, Arc<LogCounts>) {
         format: Format::template("$request_id $path").expect("a template"),
         privacy: Privacy::default(),
         flush: Flush::Batch,
+        sample: Sample::ALL,
+        recording: Recording::default(),
     };
     let counts = Arc::new(LogCounts::default());
     let log = writer.open(settings, Arc::clone(&counts)).expect("the log opens");
@@ -323,6 +326,8 @@ fn what_cannot_be_opened_is_refused() {
             format: Format::json(),
             privacy: Privacy::default(),
             flush: Flush::Batch,
+            sample: Sample::ALL,
+            recording: Recording::default(),
         };
         assert!(writer.open(settings, Arc::default()).is_err());
     };
@@ -344,6 +349,8 @@ fn a_line_goes_out_at_once_where_a_log_says_so() {
         format: Format::template("$request_id $path").expect("a template"),
         privacy: Privacy::default(),
         flush: Flush::Request,
+        sample: Sample::ALL,
+        recording: Recording::default(),
     };
     let counts = Arc::new(LogCounts::default());
     let log = writer.open(settings, Arc::clone(&counts)).expect("the log opens");
@@ -354,4 +361,19 @@ fn a_line_goes_out_at_once_where_a_log_says_so() {
     assert_eq!(ids(&path), [7]);
     drop(logs);
     finish(writer);
+}
+
+#[test]
+fn a_log_takes_one_in_so_many_requests() {
+    let count = |one_in: u32| {
+        let sample = Sample { one_in };
+        (0..100_000).filter(|id| sample.takes(RequestId(*id))).count()
+    };
+    assert_eq!(count(1), 100_000);
+    assert_eq!(count(0), 100_000);
+    for one_in in [2, 10, 100, 1000] {
+        let expected = 100_000 / one_in as usize;
+        let found = count(one_in);
+        assert!(found.abs_diff(expected) * 5 < expected, "{found} for one in {one_in}");
+    }
 }

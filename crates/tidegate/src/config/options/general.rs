@@ -10,8 +10,8 @@ use super::super::reader::Text;
 use super::super::resolve::log::complaint;
 use super::super::suggest;
 use super::kind::{
-    Choice, Count, DAY, Fault, List, Or, Parsed, SECOND, SecretText, Time, count, list, or_off,
-    parsed_text, template, time,
+    Choice, Count, DAY, Fault, List, MB, Or, Parsed, SECOND, SecretText, Size, Time, count, list,
+    or_off, parsed_text, size, template, time,
 };
 use super::{
     Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
@@ -128,7 +128,7 @@ fn format(text: &Text) -> Result<Format, Fault> {
         let guess = suggest::did_you_mean(value, Format::NAMES.iter().copied());
         return Err(bad(format!("{} is neither a format nor a template with fields", text.shown()))
             .label(guess.unwrap_or_default())
-            .hint("formats are `combined`, `json`, `privacy`, `waf`, `waf_json` and `audit`; a template looks like `$client_addr $status`"));
+            .hint("formats are `combined`, `json`, `privacy`, `waf`, `waf_json`, `audit` and `requests`; a template looks like `$client_addr $status`"));
     }
     Format::template(value).map_err(|error| {
         let (message, label) = complaint(&error);
@@ -144,6 +144,13 @@ fn format(text: &Text) -> Result<Format, Fault> {
             .label(label)
             .hint("docs/logs.md lists the fields")
     })
+}
+
+fn masked_name(text: &Text) -> Result<String, Fault> {
+    if text.value.is_empty() || text.value.contains(char::is_control) {
+        return Err(Fault::new(&code::INVALID_VALUE, "this is not a name"));
+    }
+    Ok(text.value.clone())
 }
 
 /// What a log keeps of the client's address.
@@ -201,11 +208,11 @@ section! {
 
     /// What a line holds: `combined` (as Apache writes it), `json`, `privacy` (neither address nor
     /// agent nor query), `waf` or `waf_json` (a line for each rule of the WAF that matched), `audit` (the
-    /// WAF's audit log), or a template with fields, such as `$client_addr $status $request_time`.
+    /// WAF's audit log), `requests` (the requests themselves, for `tidegate waf replay`), or a template with fields, such as `$client_addr $status $request_time`.
     /// `docs/logs.md` lists the fields.
     FORMAT: Setting<Parsed<Format>> = setting(
         "format",
-        template("`combined`, `json`, `privacy`, `waf`, `waf_json`, `audit` or a template", format),
+        template("`combined`, `json`, `privacy`, `waf`, `waf_json`, `audit`, `requests` or a template", format),
         "\"combined\"",
     );
 
@@ -228,7 +235,8 @@ section! {
         "\"batch\"",
     );
 
-    /// What is kept of the client's address.
+    /// What is kept of the client's address; with `format = "requests"`, `truncate` unless something
+    /// else is written.
     CLIENT_ADDRESS: Setting<Choice<ClientAddress>> = setting(
         "client_address",
         Choice(&[
@@ -249,6 +257,22 @@ section! {
             "each run of the gate draws its own and forgets it at its end",
             "\"${LOG_KEY}\"",
         );
+
+    /// One in so many requests is written.
+    SAMPLE: Setting<Count<u32>> = setting("sample", count(1, 1_000_000_000), "1");
+
+    /// Names of fields, cookies and arguments whose values `format = "requests"` masks, beside those
+    /// of secrets that everybody has (`Authorization`, cookies, names that end in `password` or
+    /// `token` ..).
+    MASK: Optional<List<Parsed<String>>> = optional(
+        "mask",
+        list("a list of names", parsed_text("a name", masked_name)),
+        "no others",
+        "[\"X-Session\", \"iban\"]",
+    );
+
+    /// Bytes of a request's body that `format = "requests"` records.
+    BODY_MAX: Setting<Size> = setting("body_max", size(0, 16 * MB), "\"64KB\"");
 
     /// What is kept of the query.
     QUERY: Setting<Choice<Keep>> = setting("query", KEEP, "\"keep\"");

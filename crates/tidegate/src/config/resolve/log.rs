@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use tidegate_telemetry::log::{
-    AddressPrivacy, Facility, Format, FormatError, FormatProblem, HashKey, Keep, LogSettings,
-    Privacy, Target,
+    AddressPrivacy, Content, Facility, Format, FormatError, FormatProblem, HashKey, Keep,
+    LogSettings, Privacy, Recording, Sample, Target,
 };
 
 use super::super::diagnostic::{Diagnostic, code};
@@ -67,13 +67,17 @@ impl Logs {
             files.push((target.clone(), *span));
         }
         let format = format(scope, reading);
-        let privacy = privacy(scope, reading);
+        let privacy = privacy(scope, &format, reading);
+        let recording = recording(scope, &format, reading);
+        let sample = Sample { one_in: scope.read(&log::SAMPLE, reading).value };
         let settings = LogSettings {
             name: name.clone(),
             target: target.map_or(Target::Stderr, |target| target.value),
             format,
             privacy,
             flush: scope.read(&log::FLUSH, reading).value,
+            sample,
+            recording,
         };
         self.names.entry(name).or_insert(self.list.len());
         self.list.push(Found { settings, span: place, sites: 0 });
@@ -209,8 +213,34 @@ pub(crate) fn complaint(error: &FormatError) -> (String, String) {
     }
 }
 
-fn privacy(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Privacy {
-    let choice = scope.read(&log::CLIENT_ADDRESS, reading);
+/// What is kept of recorded requests.
+fn recording(scope: &Scope<'_>, format: &Format, reading: &mut Reading<'_>) -> Recording {
+    let mask = scope.find(&log::MASK, reading);
+    let body = scope.read(&log::BODY_MAX, reading);
+    if format.content() != Content::Recorded {
+        let written = [
+            (log::MASK.key, mask.as_ref().and_then(|mask| mask.span)),
+            (log::BODY_MAX.key, body.span),
+        ];
+        for (key, span) in written {
+            if let Some(span) = span {
+                let message = format!("`{key}` is for recorded requests");
+                reading.report(
+                    Diagnostic::new(&code::NO_EFFECT, span, message)
+                        .hint("write `format = \"requests\"`"),
+                );
+            }
+        }
+    }
+    let mask = mask.into_iter().flat_map(|mask| mask.value).map(|name| name.value);
+    Recording { mask: mask.collect(), body_bytes_max: body.value }
+}
+
+fn privacy(scope: &Scope<'_>, format: &Format, reading: &mut Reading<'_>) -> Privacy {
+    let mut choice = scope.read(&log::CLIENT_ADDRESS, reading);
+    if choice.span.is_none() && format.content() == Content::Recorded {
+        choice.value = options::ClientAddress::Truncate;
+    }
     let key = scope.find(&log::HASH_KEY, reading);
     if let Some(key) = &key {
         process::check_readable(key, reading);
