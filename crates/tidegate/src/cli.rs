@@ -167,6 +167,31 @@ pub(crate) struct Server {
 pub(crate) enum Waf {
     /// Tell which rules a request matches, on what, and what it comes to.
     Test(WafTest),
+    /// Run recorded requests through two configurations and list the verdicts that differ.
+    Replay(WafReplay),
+}
+
+/// `tidegate waf replay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  tidegate waf replay /var/log/tidegate/requests.log --old tidegate.toml --new next.toml
+
+Like diff, the exit status is 0 if no verdict differs, 1 if some do, and 2 if there
+is trouble.")]
+pub(crate) struct WafReplay {
+    /// Files with requests as `format = \"requests\"` records them (`-` is the standard input).
+    #[arg(required = true, value_name = "LOG")]
+    pub(crate) logs: Vec<PathBuf>,
+    /// The configuration with the rules of today.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) old: PathBuf,
+    /// The configuration with the rules of tomorrow.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) new: PathBuf,
+    /// Print one JSON object, for machines.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `tidegate waf test`.

@@ -1,4 +1,4 @@
-//! What `tidegate waf test` says, word for word.
+//! What `tidegate waf test` and `tidegate waf replay` say, word for word.
 //!
 //! Each case's output stands in `tests/trying/NAME.txt`; `UPDATE=1 cargo test -p tidegate --test
 //! trying` writes these files anew.
@@ -48,10 +48,35 @@ fn requests_are_tried_on_the_rules_of_their_route() {
         ("no-request", &["gate.toml"]),
         ("field-with-file", &["json.http", "-H", "A: b"]),
     ];
+    compare(cases.iter().map(|(name, arguments)| (*name, test(arguments))));
+}
+
+#[test]
+fn recorded_requests_tell_what_other_rules_make_of_them() {
+    let replay = |arguments: &[&str]| {
+        shown(&tidegate(&[&["waf", "replay", "--old=gate.toml"], arguments].concat()))
+    };
+    let cases: &[(&str, &[&str])] = &[
+        ("replay", &["requests.log", "--new=next.toml"]),
+        ("replay-as-json", &["requests.log", "--new=next.toml", "--json"]),
+        ("replay-same", &["requests.log", "--new=gate.toml"]),
+        ("replay-no-file", &["missing.log", "--new=next.toml"]),
+        ("replay-no-config", &["requests.log", "--new=missing.toml"]),
+    ];
+    compare(cases.iter().map(|(name, arguments)| (*name, replay(arguments))));
+    let test = |id: &str| {
+        shown(&tidegate(&["waf", "test", "--config=next.toml", "requests.log", "--id", id]))
+    };
+    compare([("recorded", test("0000000000000003")), ("recorded-elsewhere", test("no-such-id"))]);
+}
+
+/// Compares what was said with what is on file.
+fn compare(cases: impl IntoIterator<Item = (&'static str, String)>) {
     let mut failures = Vec::new();
-    for (name, arguments) in cases {
-        let found = test(arguments);
-        let long = found.lines().find(|line| line.chars().count() > 80 && !line.contains('{'));
+    for (name, found) in cases {
+        // JSON, and diagnostics of a configuration, know no width.
+        let is_ours = |line: &&str| !line.contains('{') && !line.starts_with("error[");
+        let long = found.lines().filter(is_ours).find(|line| line.chars().count() > 80);
         assert_eq!(long, None, "{name} is wider than a terminal");
         let path = folder().join(format!("{name}.txt"));
         if std::env::var_os("UPDATE").is_some() {

@@ -633,3 +633,71 @@ fn what_the_gate_refuses_itself_is_told_by_rules_and_stays_refused() {
     assert_eq!(server.count(), 0, "nothing of it goes on");
     assert!(!told("/8%0A?do=drop"));
 }
+
+#[test]
+fn recorded_requests_get_their_verdict_again_and_tell_no_secret() {
+    let server = Server::start();
+    let log = "[[log]]\nname = \"requests\"\npath = \"$DIR/requests.log\"\nformat = \"requests\"\n\
+        mask = [\"X-Session\", \"iban\"]\nbody_max = \"1KB\"\n";
+    let gate = start(&server, "", log);
+    let ask = |method: &str, target: &str, fields: &str, body: &[u8]| {
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\
+             Authorization: Bearer Hush123\r\nCookie: id=Topsecret9\r\nX-Session: quiet77\r\n\
+             Content-Length: {}\r\n{fields}\r\n",
+            body.len()
+        );
+        exchange(gate.address, &[head.as_bytes(), body]);
+    };
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    ask("GET", "/?do=deny&token=Hush123", "", b"");
+    ask("POST", "/pay", form, b"do=deny&iban=DE4711&new_password=Topsecret9");
+    ask("POST", "/pay", "Content-Type: application/json\r\n", br#"{"do":"it","iban":"DE4711"}"#);
+    ask("POST", "/pay", "Content-Type: text/plain\r\n", b"Hush123");
+    ask("POST", "/pay", form, &[b"do=it&x=".as_slice(), &b"y".repeat(5_000)].concat());
+    get(&gate, "off.example", "/?do=deny");
+    let read = || fs::read_to_string(gate.path("requests.log")).unwrap_or_default();
+    eventually("five requests are recorded", || read().lines().count() == 5);
+    let text = read();
+    for secret in ["Hush123", "Topsecret9", "quiet77", "DE4711", "127.0.0.1"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+    let records: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let find = |what: &dyn Fn(&serde_json::Value) -> bool| {
+        records.iter().find(|record| what(record)).unwrap_or_else(|| panic!("{text}"))
+    };
+    let first = find(&|record| record["method"] == "GET");
+    assert_eq!(first["target"], "/?do=deny&token=Xxxx999");
+    assert_eq!(first["client"], "127.0.0.0");
+    assert_eq!((&first["verdict"], &first["rule"]), (&"deny".into(), &10_001.into()));
+    let fields = first["headers"].to_string();
+    for field in ["[\"Authorization\",\"Bearer Xxxx999\"]", "\"id=Xxxxxxxxx9\"", "\"xxxxx99\""] {
+        assert!(fields.contains(field), "{field} in {fields}");
+    }
+    find(&|record| record["body"] == "do=deny&iban=XX9999&new_password=Xxxxxxxxx9");
+    find(&|record| record["body"] == r#"{"do":"it","iban":"XX9999"}"#);
+    find(&|record| record["body_bytes"] == 7 && record["body"].is_null());
+    let cut = find(&|record| record["body_bytes"] == 5_008);
+    assert_eq!(cut["body"].as_str().unwrap().len(), 1_024);
+
+    // Run again, nothing differs; without the rule, its verdicts do.
+    let file = gate.path("requests.log").display().to_string();
+    let config = gate.file().display().to_string();
+    let next = gate.path("next.toml");
+    let rules = fs::read_to_string(gate.file()).unwrap();
+    fs::write(&next, rules.replace("[waf]\n", "[waf]\nexclude = [\"10001\"]\n")).unwrap();
+    let replay = |new: &str| {
+        let output =
+            crate::gate::tidegate(&["waf", "replay", &file, "--old", &config, "--new", new])
+                .output()
+                .unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(replay(&config), (Some(0), "5 requests: no verdict differs\n".to_owned()));
+    let (status, said) = replay(&next.display().to_string());
+    assert_eq!(status, Some(1), "{said}");
+    for part in ["5 requests: 2 verdicts differ", "deny 418 -> pass", "10001 No deny"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

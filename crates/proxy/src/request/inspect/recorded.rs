@@ -24,9 +24,11 @@ pub(in crate::request) struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// What is recorded of a request; nothing if the WAF has not looked at it.
+    /// What is recorded of a request; nothing if it has not come to stop 4, where the WAF looks at
+    /// requests that may go on.
     pub(in crate::request) fn of(exchange: &'a Exchange, client: &'a Client) -> Option<Self> {
-        exchange.inspecting.is_some().then_some(Self { exchange, client })
+        let came = exchange.inspecting.is_some() && exchange.record.stamps.inspected.is_set();
+        came.then_some(Self { exchange, client })
     }
 
     /// The beginning of the body, masked; nothing where nobody knows where its secrets are.

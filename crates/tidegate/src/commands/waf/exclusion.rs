@@ -77,7 +77,16 @@ impl Search<'_> {
     }
 
     /// Runs the request with these exclusions; nothing if they are none.
-    pub(super) fn run(&mut self, lines: &[Line]) -> Option<Outcome> {
+    fn run(&mut self, lines: &[Line]) -> Option<Outcome> {
+        let policy = self.policy_with(lines)?;
+        Some(self.rules.run(self.subject, &policy, Trace::All, self.inspector))
+    }
+
+    /// The policy with exclusions; nothing if they are none.
+    pub(super) fn policy_with(&self, lines: &[Line]) -> Option<Arc<Policy>> {
+        if lines.is_empty() {
+            return Some(Arc::clone(self.policy));
+        }
         let mut actions = self.policy.actions().to_owned();
         for line in lines {
             let action = Exclusion::of(&line.text)?.action();
@@ -86,14 +95,8 @@ impl Search<'_> {
             }
             actions.push_str(&action);
         }
-        let policy = if lines.is_empty() {
-            Arc::clone(self.policy)
-        } else {
-            let mode = self.policy.mode();
-            let compiled = compile_policy(self.policy.program(), mode, &actions, "exclude");
-            Arc::new(compiled.ok()?)
-        };
-        Some(self.rules.run(self.subject, &policy, Trace::All, self.inspector))
+        let mode = self.policy.mode();
+        compile_policy(self.policy.program(), mode, &actions, "exclude").ok().map(Arc::new)
     }
 
     /// Whether the request passes with these exclusions.
@@ -171,7 +174,7 @@ impl Search<'_> {
 }
 
 /// What a rule says of itself.
-fn message(rule: &MatchedRule) -> String {
+pub(super) fn message(rule: &MatchedRule) -> String {
     let message = &rule.rule.message;
     if message.contains("%{") {
         String::from_utf8_lossy(&rule.message).into_owned()
@@ -182,7 +185,7 @@ fn message(rule: &MatchedRule) -> String {
 
 /// The rules without which the request would pass: the one that decides, or, where that one only
 /// looks at a score, those that wrote to `TX`.
-fn contributors(outcome: &Outcome) -> Vec<&MatchedRule> {
+pub(super) fn contributors(outcome: &Outcome) -> Vec<&MatchedRule> {
     let stops = |rule: &&MatchedRule| rule.effect != Effect::Noted;
     let Some(decider) = outcome.rules.iter().find(stops) else { return Vec::new() };
     if !variables(decider).is_empty() {

@@ -6,6 +6,7 @@
 mod exclusion;
 mod message;
 mod record;
+mod replay;
 mod subject;
 mod test;
 mod trial;
@@ -28,6 +29,7 @@ const UNUSABLE: u8 = 2;
 pub(crate) fn run(arguments: &cli::Waf) -> ExitCode {
     match arguments {
         cli::Waf::Test(arguments) => test::run(arguments),
+        cli::Waf::Replay(arguments) => replay::run(arguments),
     }
 }
 

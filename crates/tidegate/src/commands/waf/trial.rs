@@ -320,6 +320,25 @@ impl Decision {
         }
     }
 
+    /// The status that the client gets for it, if the gate answers.
+    pub(super) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Pass | Self::Would(..) => None,
+            Self::Stopped(stop, _) => match stop.how {
+                How::Deny(status) | How::Redirect(status, _) => Some(status),
+                How::Drop => None,
+            },
+        }
+    }
+
+    /// The word, and the status if there is one.
+    pub(super) fn words(&self) -> String {
+        match self.status() {
+            Some(status) => format!("{} {status}", self.word()),
+            None => self.word().to_owned(),
+        }
+    }
+
     /// As the access log has it.
     pub(super) fn word(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! `tidegate waf test`: which rules a request matches, on what, and what it comes to.
 
 mod json;
-mod story;
+pub(super) mod story;
 
 use std::process::ExitCode;
 

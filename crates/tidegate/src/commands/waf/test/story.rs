@@ -218,7 +218,7 @@ fn toml(tried: &Tried<'_>, lines: &[Line]) -> String {
 }
 
 /// An entry of `exclude` with what the rule says behind it, as far as there is room.
-pub(in super::super) fn entry(line: &Line) -> String {
+pub(in crate::commands::waf) fn entry(line: &Line) -> String {
     let entry = format!("    {:?},", line.text);
     let room = COLUMNS.saturating_sub(entry.chars().count() + 4);
     let message = escaped(&line.message, room);
@@ -240,7 +240,7 @@ fn fitted(value: &[u8], columns: usize) -> String {
 }
 
 /// Text without control characters, cut to so many columns.
-pub(in super::super) fn escaped(text: &str, columns: usize) -> String {
+pub(in crate::commands::waf) fn escaped(text: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut width = 0;
     for character in text.chars() {
