@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     body: Cow<'static, [u8]>,
     location: Option<Vec<u8>>,
     allow: Option<String>,
+    /// Further fields.
+    fields: Vec<(&'static str, String)>,
     connection: Connection,
 }
 
@@ -76,6 +78,7 @@ impl Answer {
             body: page(verdict.status, &exchange.record.id.hex()).into(),
             location: None,
             allow,
+            fields: Vec::new(),
             connection: if keeps { Connection::Keep } else { Connection::Close },
         }
     }
@@ -88,6 +91,7 @@ impl Answer {
             body: body.as_bytes().to_vec().into(),
             location: None,
             allow: None,
+            fields: Vec::new(),
             connection: Connection::Keep,
         }
     }
@@ -133,6 +137,24 @@ impl Answer {
             body: page(status, &exchange.record.id.hex()).into(),
             location: Some(location),
             allow: None,
+            fields: Vec::new(),
+            connection: Connection::Keep,
+        }
+    }
+
+    /// A challenge: a page of the gate's own, and the fields that go with it.
+    pub(super) fn challenge(
+        content_type: &'static str,
+        body: Vec<u8>,
+        fields: Vec<(&'static str, String)>,
+    ) -> Self {
+        Self {
+            status: 403,
+            content_type: content_type.into(),
+            body: body.into(),
+            location: None,
+            allow: None,
+            fields,
             connection: Connection::Keep,
         }
     }
@@ -163,6 +185,9 @@ impl Answer {
         }
         if let Some(allow) = &self.allow {
             headers.push(b"Allow", allow.as_bytes());
+        }
+        for (name, value) in &self.fields {
+            headers.push(name.as_bytes(), value.as_bytes());
         }
         if let Some(place) = place {
             respond::edit(around, exchange, place);

@@ -29,6 +29,8 @@ labelled! {
         WouldDeny = "would_deny",
         /// A rule denied it.
         Deny = "deny",
+        /// The client is to prove some work first.
+        Challenge = "challenge",
         /// A rule had the connection closed without an answer.
         Drop = "drop",
         /// A rule sent the client elsewhere.

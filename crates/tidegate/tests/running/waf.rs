@@ -1,5 +1,7 @@
 //! The firewall in the running gate: verdicts, bodies that are held back, reloads, logs.
 
+mod challenge;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -36,7 +36,9 @@ impl Entry for Audit<'_> {
     fn write(&self, keeps: &Keeps<'_>, out: &mut Vec<u8>) {
         let record = &self.exchange.record;
         let is_stopped = match record.waf.verdict {
-            WafVerdict::Deny | WafVerdict::Drop | WafVerdict::Redirect => true,
+            WafVerdict::Deny | WafVerdict::Challenge | WafVerdict::Drop | WafVerdict::Redirect => {
+                true
+            }
             WafVerdict::None
             | WafVerdict::Pass
             | WafVerdict::WouldDeny

@@ -10,6 +10,7 @@
 
 mod audit;
 mod body;
+mod challenge;
 mod phase;
 mod recorded;
 pub(super) mod refused;
@@ -104,9 +105,16 @@ pub(super) async fn inspect<'p>(
     let Some(inspect) = &routed.route.settings.inspect else {
         return admit::serve(around, exchange, routed);
     };
+    if challenge::under_pressure(around, exchange, &routed, inspect) {
+        exchange.record.stamps.inspected = Stamp::now();
+        return Stop::Answer(challenge::answer(around, exchange, &routed, inspect));
+    }
     let judged = request(around, downstream, exchange, &routed, inspect).await;
     exchange.record.stamps.inspected = Stamp::now();
     match judged {
+        Ok(()) if challenge::for_score(around, exchange, &routed, inspect) => {
+            Stop::Answer(challenge::answer(around, exchange, &routed, inspect))
+        }
         Ok(()) => admit::serve(around, exchange, routed),
         Err(stopped) => stopped.stop(downstream, exchange),
     }
@@ -189,10 +197,7 @@ pub(super) async fn finish(
         return;
     };
     let waf = &mut exchange.record.waf;
-    let score = ["blocking_inbound_anomaly_score", "anomaly_score"]
-        .into_iter()
-        .find_map(|name| inspection.tx_number(name));
-    waf.score = score.map_or(0, |score| u32::try_from(score.max(0)).unwrap_or(u32::MAX));
+    waf.score = score(inspection);
     let matched = inspection.matched_rules();
     waf.matches =
         u32::try_from(matched.iter().filter(|rule| rule.logged.log).count()).unwrap_or(u32::MAX);
@@ -213,6 +218,14 @@ pub(super) async fn finish(
             }
         }
     }
+}
+
+/// The inbound anomaly score so far, as version 4 or version 3 of the Core Rule Set keeps it.
+fn score(inspection: &Inspection) -> u32 {
+    let score = ["blocking_inbound_anomaly_score", "anomaly_score"]
+        .into_iter()
+        .find_map(|name| inspection.tx_number(name));
+    score.map_or(0, |score| u32::try_from(score.max(0)).unwrap_or(u32::MAX))
 }
 
 /// The rules that matched and are to be logged.

@@ -10,8 +10,8 @@ use super::super::diagnostic::code;
 use super::super::parse;
 use super::super::reader::Text;
 use super::kind::{
-    Choice, Count, Fault, Flag, GB, KB, List, MB, Parsed, Size, Time, count, list, parsed_text,
-    size, time,
+    Choice, Count, DAY, Fault, Flag, GB, KB, List, MB, MINUTE, Parsed, Percent, SecretText, Size,
+    Time, count, list, parsed_text, percent, size, time,
 };
 use super::{Optional, Reach, Section, Setting, Shape, optional, section, setting};
 
@@ -131,6 +131,26 @@ section! {
     )
     .reaches(Reach::Waf);
 
+    /// The score from which a client without a pass is challenged in mode `block`, below
+    /// `inbound_threshold`: its browser does some work, keeps a pass, and loads the page again.
+    CHALLENGE_FROM: Optional<Count<u32>> =
+        optional("challenge_from", count(1, 100_000), "no score is challenged", "5").reaches(Reach::Waf);
+
+    /// The share of `connections_max` from which every client without a pass is challenged in mode
+    /// `block`.
+    CHALLENGE_PRESSURE: Optional<Percent> =
+        optional("challenge_pressure", percent(1, 100), "however many are there, nobody is", "\"80%\"")
+            .reaches(Reach::Waf);
+
+    /// The work of a challenge: leading zero bits of a hash. One more doubles it; 16 take a browser
+    /// a fraction of a second.
+    CHALLENGE_BITS: Setting<Count<u8>> =
+        setting("challenge_bits", count(8, 24), "16").reaches(Reach::Waf);
+
+    /// How long a pass lasts.
+    CHALLENGE_LIFETIME: Setting<Time> =
+        setting("challenge_lifetime", time(MINUTE, DAY), "\"1h\"").reaches(Reach::Waf);
+
     /// What is done with a request whose inspection is the pool's, when the pool has no room.
     BUSY: Setting<Choice<Busy>> = setting(
         "busy",
@@ -197,6 +217,15 @@ section! {
         list("a list of methods", parsed_text("a method", parse::field::method)),
         "GET, HEAD, POST and OPTIONS",
         "[\"GET\", \"HEAD\", \"POST\", \"PUT\", \"DELETE\"]",
+    );
+
+    /// What passes of challenges are signed with. Gates that share it take each other's passes, and
+    /// passes outlive restarts.
+    CHALLENGE_SECRET: Optional<SecretText> = optional(
+        "challenge_secret",
+        SecretText { bytes_min: 32 },
+        "each run of the gate draws its own",
+        "\"${CHALLENGE_SECRET}\"",
     );
 
     /// Bytes of a request body that rules look at.

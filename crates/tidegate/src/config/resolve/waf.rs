@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_proxy::settings::{Inspect, Process, Waf};
+use tidegate_proxy::settings::{Challenge, ChallengeKey, Inspect, Process, Waf};
 use tidegate_waf::inspection::Mode;
 use tidegate_waf::program::{Policy, compile_policy};
 use tidegate_waf::seclang;
@@ -21,7 +21,7 @@ use super::super::options::{ExcludedRules, Exclusion, inspect, waf};
 use super::super::reader::{Located, Reading, Scope};
 use super::super::rules::{self, Compiled, Names, RULE_SET};
 use super::super::source::Span;
-use super::tls;
+use super::{process, tls};
 use crate::outside;
 
 /// The WAF while sites are resolved.
@@ -107,8 +107,79 @@ impl<'n> Firewall<'n> {
         if mode == Mode::Off {
             return None;
         }
+        let challenge = self.challenge(&scope, mode, reading);
         let policy = self.policy(mode, actions, scope.place(), reading)?;
-        Some(Inspect::new(policy, busy))
+        Some(Inspect::new(policy, busy).with_challenge(challenge))
+    }
+
+    /// Which requests of a route are challenged.
+    fn challenge(
+        &self,
+        scope: &Scope<'_>,
+        mode: Mode,
+        reading: &mut Reading<'_>,
+    ) -> Option<Challenge> {
+        let from = scope.find(&inspect::CHALLENGE_FROM, reading);
+        let pressure = scope.find(&inspect::CHALLENGE_PRESSURE, reading);
+        let bits = scope.read(&inspect::CHALLENGE_BITS, reading);
+        let lifetime = scope.read(&inspect::CHALLENGE_LIFETIME, reading);
+        if let Some(from) = &from {
+            // The Core Rule Set's own default.
+            let denied = scope.find(&inspect::INBOUND_THRESHOLD, reading).map_or(5, |it| it.value);
+            if let (true, Some(span)) = (from.value >= denied, from.span) {
+                let message = format!("a score of {denied} is denied, so none is challenged");
+                reading.report(
+                    Diagnostic::new(&code::NO_EFFECT, span, message)
+                        .hint("let `inbound_threshold` be higher"),
+                );
+            }
+        }
+        if from.is_none() && pressure.is_none() {
+            // What `[waf]` says may be for other routes.
+            let whole = [
+                self.scope.read(&inspect::CHALLENGE_BITS, reading).span,
+                self.scope.read(&inspect::CHALLENGE_LIFETIME, reading).span,
+            ];
+            let written = [
+                (inspect::CHALLENGE_BITS.key, bits.span),
+                (inspect::CHALLENGE_LIFETIME.key, lifetime.span),
+            ];
+            for (key, span) in written.into_iter().filter(|(_, span)| !whole.contains(span)) {
+                let Some(span) = span else { continue };
+                let message = format!("`{key}` is a challenge's, and nobody is challenged");
+                reading.report(
+                    Diagnostic::new(&code::NO_EFFECT, span, message)
+                        .hint("say when with `challenge_from` or `challenge_pressure`"),
+                );
+            }
+            return None;
+        }
+        if mode != Mode::Block {
+            return None;
+        }
+        Some(Challenge {
+            score_from: from.map(|found| found.value),
+            pressure_from: pressure.map(|found| found.value),
+            bits: bits.value,
+            lifetime: lifetime.value,
+            key: self.challenge_key(reading)?,
+        })
+    }
+
+    /// The key of all challenges.
+    fn challenge_key(&self, reading: &mut Reading<'_>) -> Option<ChallengeKey> {
+        if let Some(secret) = self.scope.find(&waf::CHALLENGE_SECRET, reading) {
+            process::check_readable(&secret, reading);
+            return Some(ChallengeKey::of_secret(secret.value.secret.reveal()));
+        }
+        let drawn = ChallengeKey::of_process();
+        if drawn.is_none() {
+            let message = "no key can be drawn for challenges: the system gives no random bytes";
+            let hint = "add `challenge_secret`";
+            reading
+                .report(Diagnostic::new(&code::WAF_RULES, self.scope.place(), message).hint(hint));
+        }
+        drawn
     }
 
     /// What inspections under these options begin with. Exclusions of `[waf]` are in the program.
