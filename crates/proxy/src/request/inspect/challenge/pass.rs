@@ -191,7 +191,7 @@ mod tests {
     /// Does a browser's work.
     fn solve(ticket: &Ticket) -> String {
         let text = ticket.text();
-        (0_u64..)
+        (0..u32::MAX)
             .map(|counter| format!("{text}.{counter}"))
             .find(|pass| {
                 let hash = digest::digest(&digest::SHA256, pass.as_bytes());
@@ -240,7 +240,7 @@ mod tests {
         check(Ticket { bits: 5, ..ticket.clone() });
         check(Ticket { nonce: [7; NONCE_BYTES], ..ticket.clone() });
         check(Ticket { signature: [7; SIGNATURE_BYTES], ..ticket.clone() });
-        let unworked = (0..)
+        let unworked = (0..u32::MAX)
             .map(|counter| format!("{}.{counter}", ticket.text()))
             .find(|pass| zero_bits(digest::digest(&digest::SHA256, pass.as_bytes()).as_ref()) < 4);
         let unworked = unworked.unwrap();
