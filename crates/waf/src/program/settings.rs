@@ -3,9 +3,7 @@
 use crate::body::Options;
 use crate::inspection::Mode;
 use crate::pattern::{Caches, Match, Pattern, PatternId};
-use crate::seclang::setting::{
-    AuditFormat, AuditLogType, AuditMode, AuditParts, KeepFiles, LimitAction, Switch,
-};
+use crate::seclang::setting::{AuditFormat, AuditMode, AuditParts, LimitAction, Switch};
 
 /// What directives other than rules say. Defaults are ModSecurity 3's where it has one.
 #[derive(Debug)]
@@ -16,8 +14,6 @@ pub struct Settings {
     pub request_body_access: Switch,
     /// `SecRequestBodyLimit`: bytes of a request body that are accepted for inspection.
     pub request_body_bytes_max: u64,
-    /// `SecRequestBodyInMemoryLimit`: bytes of an uploaded file held in memory before it is spooled.
-    pub request_body_memory_bytes_max: u64,
     /// `SecRequestBodyLimitAction`.
     pub request_body_limit_action: LimitAction,
     /// How bodies are read, and what they may hold.
@@ -38,18 +34,8 @@ pub struct Settings {
     pub audit_parts: AuditParts,
     /// `SecAuditLogRelevantStatus`.
     pub audit_relevant_statuses: Statuses,
-    /// `SecAuditLog`.
-    pub audit_log: Option<Box<str>>,
-    /// `SecAuditLogStorageDir`.
-    pub audit_log_dir: Option<Box<str>>,
-    /// `SecAuditLogType`.
-    pub audit_log_type: AuditLogType,
     /// `SecAuditLogFormat`.
     pub audit_log_format: AuditFormat,
-    /// `SecUploadKeepFiles`.
-    pub upload_keep_files: KeepFiles,
-    /// `SecUploadDir`.
-    pub upload_dir: Option<Box<str>>,
     /// `SecTmpDir`.
     pub tmp_dir: Option<Box<str>>,
     /// `SecWebAppId`.
@@ -89,7 +75,6 @@ impl Default for Settings {
             mode: Mode::Off,
             request_body_access: Switch::Off,
             request_body_bytes_max: 131_072 * 1024,
-            request_body_memory_bytes_max: 131_072,
             request_body_limit_action: LimitAction::Reject,
             body: Options::default(),
             response_body_access: Switch::Off,
@@ -100,12 +85,7 @@ impl Default for Settings {
             audit_engine: AuditMode::Off,
             audit_parts: AuditParts::lettered(b"ABCFHZ").unwrap_or_default(),
             audit_relevant_statuses: Statuses::default(),
-            audit_log: None,
-            audit_log_dir: None,
-            audit_log_type: AuditLogType::Serial,
             audit_log_format: AuditFormat::Json,
-            upload_keep_files: KeepFiles::Off,
-            upload_dir: None,
             tmp_dir: None,
             web_app_id: "default".into(),
             sensor_id: "".into(),

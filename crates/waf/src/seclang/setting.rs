@@ -10,28 +10,16 @@ pub enum Setting {
     ArgumentsLimit(u64),
     /// `SecAuditEngine`.
     AuditEngine(AuditMode),
-    /// `SecAuditLog`: a path.
-    AuditLog(Box<str>),
-    /// `SecAuditLogDirMode`: permissions of new directories.
-    AuditLogDirMode(Permissions),
-    /// `SecAuditLogFileMode`: permissions of new files.
-    AuditLogFileMode(Permissions),
     /// `SecAuditLogFormat`.
     AuditLogFormat(AuditFormat),
     /// `SecAuditLogParts`.
     AuditLogParts(AuditParts),
     /// `SecAuditLogRelevantStatus`: a regular expression.
     AuditLogRelevantStatus(Box<[u8]>),
-    /// `SecAuditLogStorageDir`: a path.
-    AuditLogStorageDir(Box<str>),
-    /// `SecAuditLogType`.
-    AuditLogType(AuditLogType),
     /// `SecCollectionTimeout`: seconds without a change after which a kept collection is forgotten.
     CollectionTimeout(u64),
     /// `SecCookieFormat`.
     CookieFormat(CookieFormat),
-    /// `SecDataDir`: where collections are kept; a path.
-    DataDir(Box<str>),
     /// `SecGeoLookupDb`: a path.
     GeoLookupDb(Box<str>),
     /// `SecHttpBlKey`: for `@rbl` with `dnsbl.httpbl.org`.
@@ -43,8 +31,6 @@ pub enum Setting {
     PcreMatchLimit(u64),
     /// `SecRequestBodyAccess`.
     RequestBodyAccess(Switch),
-    /// `SecRequestBodyInMemoryLimit`: bytes held in memory before a body is spooled.
-    RequestBodyInMemoryLimit(u64),
     /// `SecRequestBodyJsonDepthLimit`.
     RequestBodyJsonDepthLimit(u64),
     /// `SecRequestBodyLimit`, in bytes.
@@ -67,25 +53,12 @@ pub enum Setting {
     RuleEngine(EngineMode),
     /// `SecSensorId`: shown in the audit log.
     SensorId(Box<str>),
-    /// `SecServerSignature`: the `Server` field of responses.
-    ServerSignature(Box<[u8]>),
     /// `SecTmpDir`: where bodies are spooled; a path.
     TmpDir(Box<str>),
-    /// `SecUnicodeMapFile`: for `t:urlDecodeUni`.
-    UnicodeMapFile {
-        /// A path, relative to the rule file's directory.
-        path: Box<str>,
-        /// The code page that is taken from the file.
-        code_page: u32,
-    },
-    /// `SecUploadDir`: where uploaded files are kept; a path.
-    UploadDir(Box<str>),
+    /// `SecUnicodeMapFile`: the code page whose best fits `t:urlDecodeUni` is to know.
+    UnicodeMapFile(u32),
     /// `SecUploadFileLimit`: files of one body.
     UploadFileLimit(u64),
-    /// `SecUploadFileMode`: permissions of kept files.
-    UploadFileMode(Permissions),
-    /// `SecUploadKeepFiles`.
-    UploadKeepFiles(KeepFiles),
     /// `SecWebAppId`: part of the collections' keys, shown in the audit log.
     WebAppId(Box<str>),
 }
@@ -158,34 +131,12 @@ words! {
 }
 
 words! {
-    /// How the audit log is stored.
-    AuditLogType {
-        /// All transactions in one file.
-        Serial "Serial",
-        /// A file for each transaction, and an index.
-        Concurrent "Concurrent" | "Parallel",
-    }
-}
-
-words! {
     /// How a transaction is written to the audit log.
     AuditFormat {
         /// A JSON object on a line.
         Json "JSON",
         /// Sections with boundaries.
         Native "Native",
-    }
-}
-
-words! {
-    /// Whether uploaded files are kept after the transaction.
-    KeepFiles {
-        /// All.
-        On "On",
-        /// None.
-        Off "Off",
-        /// Those of transactions that the audit log keeps.
-        RelevantOnly "RelevantOnly",
     }
 }
 
@@ -209,15 +160,6 @@ words! {
         /// It does, and `XML` has none.
         OnlyArgs "OnlyArgs",
     }
-}
-
-/// Permissions of new files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permissions {
-    /// `default`: what the process gives.
-    Default,
-    /// A mode of at most `0o7777`.
-    Mode(u32),
 }
 
 /// A set of the audit log's parts: the letters A to K, and Z.

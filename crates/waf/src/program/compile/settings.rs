@@ -5,8 +5,11 @@ use crate::body::XmlText;
 use crate::inspection::Mode;
 use crate::pattern::{Options, Pattern};
 use crate::program::settings::Statuses;
-use crate::seclang::setting::{EngineMode, XmlArgs};
+use crate::seclang::setting::{CookieFormat, EngineMode, XmlArgs};
 use crate::seclang::{Code, Location, Setting};
+
+/// The code page whose best fits are built in, as `t:urlDecodeUni` knows them.
+const CODE_PAGE: u32 = 20127;
 
 pub(super) fn mode_of(mode: EngineMode) -> Mode {
     match mode {
@@ -24,7 +27,6 @@ impl Compiler<'_> {
             Setting::ArgumentSeparator(byte) => settings.body.argument_separator = *byte,
             Setting::ArgumentsLimit(count) => settings.body.limits.arguments_max = small(*count),
             Setting::AuditEngine(mode) => settings.audit_engine = *mode,
-            Setting::AuditLog(path) => settings.audit_log = Some(path.clone()),
             Setting::AuditLogFormat(format) => settings.audit_log_format = *format,
             Setting::AuditLogParts(parts) => settings.audit_parts = *parts,
             Setting::AuditLogRelevantStatus(source) => {
@@ -38,8 +40,6 @@ impl Compiler<'_> {
                     }
                 }
             }
-            Setting::AuditLogStorageDir(path) => settings.audit_log_dir = Some(path.clone()),
-            Setting::AuditLogType(kind) => settings.audit_log_type = *kind,
             Setting::CollectionTimeout(seconds) => settings.collection_timeout_s = *seconds,
             Setting::ParseXmlIntoArgs(args) => {
                 settings.body.xml_text = match args {
@@ -50,9 +50,6 @@ impl Compiler<'_> {
             }
             Setting::PcreMatchLimit(steps) => self.pattern_steps_max = small(*steps),
             Setting::RequestBodyAccess(access) => settings.request_body_access = *access,
-            Setting::RequestBodyInMemoryLimit(bytes) => {
-                settings.request_body_memory_bytes_max = *bytes;
-            }
             Setting::RequestBodyJsonDepthLimit(depth) => {
                 settings.body.limits.json_depth_max = small(*depth);
             }
@@ -74,26 +71,47 @@ impl Compiler<'_> {
             Setting::RuleEngine(mode) => settings.mode = mode_of(*mode),
             Setting::SensorId(id) => settings.sensor_id = id.clone(),
             Setting::TmpDir(path) => settings.tmp_dir = Some(path.clone()),
-            Setting::UploadDir(path) => settings.upload_dir = Some(path.clone()),
             Setting::UploadFileLimit(count) => settings.body.limits.files_max = small(*count),
-            Setting::UploadKeepFiles(keep) => settings.upload_keep_files = *keep,
             Setting::WebAppId(id) => settings.web_app_id = id.clone(),
             Setting::GeoLookupDb(path) => self.geo_database(at, path),
             Setting::HttpBlKey(key) => settings.http_bl_key = Some(key.clone()),
-            // What the gate's own configuration decides, or does better by itself.
-            Setting::AuditLogDirMode(_)
-            | Setting::AuditLogFileMode(_)
-            | Setting::CookieFormat(_)
-            | Setting::DataDir(_)
-            | Setting::ServerSignature(_)
-            | Setting::UnicodeMapFile { .. }
-            | Setting::UploadFileMode(_) => {
-                self.note(
-                    at,
-                    "the gate's own configuration decides this; the directive has no effect"
-                        .to_owned(),
+            Setting::CookieFormat(CookieFormat::Netscape) | Setting::UnicodeMapFile(CODE_PAGE) => {}
+            Setting::CookieFormat(CookieFormat::Version1) => {
+                let message = "no browser sends cookies of version 1: they are read as Netscape's";
+                self.note(at, message.to_owned());
+            }
+            Setting::UnicodeMapFile(other) => {
+                let message = format!(
+                    "the best fits of code page {CODE_PAGE} are used, not those of {other}"
                 );
+                self.note(at, message);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::compile;
+    use crate::seclang::{Entry, Memory, parse};
+
+    #[test]
+    fn what_is_not_done_as_it_says_is_noted() {
+        let check = |directive: &str, expected: Option<&str>| {
+            let files = Memory::default();
+            let entry = Entry::Text { path: "rules.conf", text: directive.as_bytes() };
+            let (document, _) = parse(&files, entry).expect("rules");
+            let notes = compile(&document, &files).expect("a program").notes;
+            let found = notes.first().map(|note| note.message.as_str());
+            let as_expected = match (found, expected) {
+                (Some(found), Some(expected)) => found.contains(expected),
+                (found, expected) => found == expected,
+            };
+            assert!(as_expected, "{directive}: {found:?}");
+        };
+        check("SecCookieFormat 0", None);
+        check("SecCookieFormat 1", Some("read as Netscape's"));
+        check("SecUnicodeMapFile unicode.mapping 20127", None);
+        check("SecUnicodeMapFile unicode.mapping 1250", Some("not those of 1250"));
     }
 }

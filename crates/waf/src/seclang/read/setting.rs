@@ -7,8 +7,8 @@ use crate::seclang::diagnostic::{Code, Diagnostic, Report};
 use crate::seclang::directive::DirectiveName;
 use crate::seclang::location::Location;
 use crate::seclang::setting::{
-    AuditFormat, AuditLogType, AuditMode, AuditParts, CookieFormat, EngineMode, KeepFiles,
-    LimitAction, Permissions, Setting, Switch, XmlArgs,
+    AuditFormat, AuditMode, AuditParts, CookieFormat, EngineMode, LimitAction, Setting, Switch,
+    XmlArgs,
 };
 
 /// Reads the words of a setting. None for a directive that is no setting.
@@ -46,11 +46,7 @@ pub(super) fn setting(
 fn syntax(name: DirectiveName) -> String {
     let syntax = name.description().syntax;
     if syntax.contains('|') {
-        let shown = |word: &str| match word {
-            "OCTAL" => "permissions in octal".to_owned(),
-            word => format!("`{word}`"),
-        };
-        let words: Vec<_> = syntax.split('|').map(shown).collect();
+        let words: Vec<_> = syntax.split('|').map(|word| format!("`{word}`")).collect();
         let (last, others) = words.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
         return format!("{} or {last}", others.join(", "));
     }
@@ -79,9 +75,6 @@ fn one_word(name: DirectiveName, value: Snippet<'_>) -> Result<Option<Setting>, 
         },
         DirectiveName::ArgumentsLimit => positive(value).map(Setting::ArgumentsLimit),
         DirectiveName::AuditEngine => AuditMode::named(bytes).map(Setting::AuditEngine),
-        DirectiveName::AuditLog => audit_log(value)?,
-        DirectiveName::AuditLogDirMode => mode(bytes).map(Setting::AuditLogDirMode),
-        DirectiveName::AuditLogFileMode => mode(bytes).map(Setting::AuditLogFileMode),
         DirectiveName::AuditLogFormat => {
             let others: [(&str, &str); 2] = [
                 ("JsonLegacy", "the JSON format is written, one object a line"),
@@ -94,15 +87,8 @@ fn one_word(name: DirectiveName, value: Snippet<'_>) -> Result<Option<Setting>, 
         DirectiveName::AuditLogRelevantStatus => {
             Some(Setting::AuditLogRelevantStatus(bytes.into()))
         }
-        DirectiveName::AuditLogStorageDir => path(value).map(Setting::AuditLogStorageDir),
-        DirectiveName::AuditLogType => {
-            let shipper = "write a file, and let the log shipper send it";
-            refused(name, value, &[("HTTPS", shipper), ("Syslog", shipper)])?;
-            AuditLogType::named(bytes).map(Setting::AuditLogType)
-        }
         DirectiveName::CollectionTimeout => positive(value).map(Setting::CollectionTimeout),
         DirectiveName::CookieFormat => CookieFormat::named(bytes).map(Setting::CookieFormat),
-        DirectiveName::DataDir => path(value).map(Setting::DataDir),
         DirectiveName::GeoLookupDb => path(value).map(Setting::GeoLookupDb),
         DirectiveName::HttpBlKey => {
             let is_key = bytes.len() == 12 && bytes.iter().all(u8::is_ascii_alphabetic);
@@ -111,9 +97,6 @@ fn one_word(name: DirectiveName, value: Snippet<'_>) -> Result<Option<Setting>, 
         DirectiveName::ParseXmlIntoArgs => XmlArgs::named(bytes).map(Setting::ParseXmlIntoArgs),
         DirectiveName::PcreMatchLimit => positive(value).map(Setting::PcreMatchLimit),
         DirectiveName::RequestBodyAccess => Switch::named(bytes).map(Setting::RequestBodyAccess),
-        DirectiveName::RequestBodyInMemoryLimit => {
-            positive(value).map(Setting::RequestBodyInMemoryLimit)
-        }
         DirectiveName::RequestBodyJsonDepthLimit => {
             positive(value).map(Setting::RequestBodyJsonDepthLimit)
         }
@@ -131,12 +114,8 @@ fn one_word(name: DirectiveName, value: Snippet<'_>) -> Result<Option<Setting>, 
         }
         DirectiveName::RuleEngine => EngineMode::named(bytes).map(Setting::RuleEngine),
         DirectiveName::SensorId => path(value).map(Setting::SensorId),
-        DirectiveName::ServerSignature => Some(Setting::ServerSignature(bytes.into())),
         DirectiveName::TmpDir => path(value).map(Setting::TmpDir),
-        DirectiveName::UploadDir => path(value).map(Setting::UploadDir),
         DirectiveName::UploadFileLimit => positive(value).map(Setting::UploadFileLimit),
-        DirectiveName::UploadFileMode => mode(bytes).map(Setting::UploadFileMode),
-        DirectiveName::UploadKeepFiles => KeepFiles::named(bytes).map(Setting::UploadKeepFiles),
         DirectiveName::WebAppId => path(value).map(Setting::WebAppId),
         _ => None,
     })
@@ -155,15 +134,6 @@ fn refused(
     })
 }
 
-fn audit_log(value: Snippet<'_>) -> Result<Option<Setting>, Diagnostic> {
-    if value.bytes().starts_with(b"|") {
-        let message = "an audit log cannot be piped into a program";
-        let diagnostic = Diagnostic::new(value.location(), Code::Unsupported, message);
-        return Err(diagnostic.hint("write a file, and let the log shipper read it"));
-    }
-    Ok(path(value).map(Setting::AuditLog))
-}
-
 fn positive(value: Snippet<'_>) -> Option<u64> {
     value.number().filter(|&number| number > 0)
 }
@@ -173,17 +143,6 @@ fn path(value: Snippet<'_>) -> Option<Box<str>> {
     let text = std::str::from_utf8(value.bytes()).ok()?;
     let fits = !text.is_empty() && !text.contains(char::is_control);
     fits.then(|| text.into())
-}
-
-/// Permissions in octal, or `default`.
-fn mode(bytes: &[u8]) -> Option<Permissions> {
-    if bytes.eq_ignore_ascii_case(b"default") {
-        return Some(Permissions::Default);
-    }
-    let digits = std::str::from_utf8(bytes).ok()?;
-    // Reading as octal takes a sign, which no mode has.
-    let mode = u32::from_str_radix(digits, 8).ok().filter(|_| !digits.starts_with('+'))?;
-    (mode <= 0o7777).then_some(Permissions::Mode(mode))
 }
 
 fn mime_types(location: Location, words: &mut Words<'_>) -> Result<Setting, Diagnostic> {
@@ -212,8 +171,8 @@ fn unicode_map(location: Location, words: &mut Words<'_>) -> Result<Setting, Dia
     };
     end("SecUnicodeMapFile", words)?;
     let code_page = page.text().number().and_then(|page| u32::try_from(page).ok());
-    let setting = path(file.text()).zip(code_page);
-    setting.map(|(path, code_page)| Setting::UnicodeMapFile { path, code_page }).ok_or_else(|| {
+    let code_page = path(file.text()).and(code_page);
+    code_page.map(Setting::UnicodeMapFile).ok_or_else(|| {
         let message = format!("{message}, found {}", page.text().shown());
         Diagnostic::new(page.text().location(), Code::Value, message)
     })
