@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     body: Cow<'static, [u8]>,
     location: Option<Vec<u8>>,
     allow: Option<String>,
-    /// Further fields.
+    /// Further fields, whatever the route sets.
     fields: Vec<(&'static str, String)>,
     connection: Connection,
 }
@@ -186,11 +186,12 @@ impl Answer {
         if let Some(allow) = &self.allow {
             headers.push(b"Allow", allow.as_bytes());
         }
-        for (name, value) in &self.fields {
-            headers.push(name.as_bytes(), value.as_bytes());
-        }
         if let Some(place) = place {
             respond::edit(around, exchange, place);
+        }
+        // What the page cannot do without: a site's own policy would keep its script from running.
+        for (name, value) in &self.fields {
+            exchange.response.headers.set(name.as_bytes(), value.as_bytes());
         }
         let silent = exchange.request.method == Method::Head || matches!(self.status, 204 | 304);
         let body = if silent {

@@ -36,7 +36,10 @@ SecRule TX:blocking_inbound_anomaly_score "@ge 10" "id:20002,phase:2,deny,status
     fs::write(gate.path("own.conf"), rules).unwrap();
     let site = |host: &str, waf: &str| {
         let upstream = server.address;
-        format!("[[site]]\nhost = \"{host}\"\nupstream = \"{upstream}\"\nwaf = {{ {waf} }}\n")
+        format!(
+            "[[site]]\nhost = \"{host}\"\nupstream = \"{upstream}\"\nwaf = {{ {waf} }}\n\
+             response_headers = {{ set = {{ Content-Security-Policy = \"script-src 'self'\" }} }}\n"
+        )
     };
     let common = "challenge_bits = 8, inbound_threshold = 10";
     let configuration = |more: &str| {
@@ -71,6 +74,11 @@ SecRule TX:blocking_inbound_anomaly_score "@ge 10" "id:20002,phase:2,deny,status
         assert!(page.contains(field), "{field}: {page}");
     }
     assert!(page.contains("then = \"reload\""), "{page}");
+    assert_eq!(
+        page.matches("Content-Security-Policy").count(),
+        1,
+        "the site's own would stop the script"
+    );
     assert!(ask("POST", "score.example", "/?odd=5", html).contains("then = \"resend\""));
     let plain = ask("GET", "score.example", "/?odd=5", "Accept: application/json\r\n");
     assert_eq!(status(&plain), "403");
