@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::contents::ContentId;
+use super::contents::{ChainId, ContentId};
 use super::evaluate::{Answer, Evaluation, Run};
 use super::values::TxValue;
 use crate::libinjection;
@@ -23,13 +23,13 @@ impl From<bool> for Answer {
 }
 
 impl Run<'_> {
-    /// Whether the test matches a content, its polarity aside.
-    pub(super) fn ask(&mut self, test: &Test, content: ContentId) -> Answer {
+    /// Whether the test matches a content that came out of a chain, its polarity aside.
+    pub(super) fn ask(&mut self, test: &Test, chain: ChainId, content: ContentId) -> Answer {
         if let Some(pattern) = test.prefiltered()
             && self.evaluation == Evaluation::Prefiltered
         {
-            let prefilter = self.program.prefilter(self.half);
-            let candidates = self.state.contents.candidates(prefilter, self.half, content);
+            let (contents, scratch) = (&mut self.state.contents, &mut self.worker.scratch);
+            let candidates = contents.candidates(self.program, self.half, chain, content, scratch);
             if !candidates.is_some_and(|candidates| candidates.contains(pattern)) {
                 return Answer::No;
             }

@@ -9,7 +9,8 @@
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
-use crate::pattern::{CandidateSet, Prefilter, Scratch};
+use crate::pattern::{Asked, CandidateSet, Scratch};
+use crate::program::Program;
 use crate::transformation::{Outcome, Transformation};
 use crate::variable::Phase;
 
@@ -62,6 +63,68 @@ const UNKNOWN: u32 = u32::MAX;
 /// The row of contents that no pattern may match, which are most.
 const EMPTY_ROW: u32 = u32::MAX - 1;
 
+/// Where a content's candidates are.
+#[derive(Clone, Copy)]
+struct Row {
+    row: u32,
+    /// The chains whose patterns they are among.
+    asked: Chains,
+}
+
+impl Row {
+    const UNASKED: Self = Self { row: EMPTY_ROW, asked: Chains(0) };
+}
+
+/// A set of chains: a bit for each of the first, or every chain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Chains(u64);
+
+impl Chains {
+    const ALL: Self = Self(u64::MAX);
+
+    fn of(chain: ChainId) -> Self {
+        if chain.0 < 63 { Self(1 << chain.0) } else { Self::ALL }
+    }
+
+    fn contains(self, chain: Self) -> bool {
+        self.0 & chain.0 == chain.0
+    }
+
+    /// The chains that have a transformation; all, if there are more than there are bits.
+    fn with(transformation: Transformation, program: &Program) -> Self {
+        if program.chains.len() > 63 {
+            return Self::ALL;
+        }
+        let chains = (0..).zip(&program.chains);
+        let with = chains.filter(|(_, chain)| chain.contains(&transformation));
+        Self(with.fold(0, |set, (number, _)| set | 1 << number))
+    }
+
+    /// Those that are in the other set, too.
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What rules ask behind these chains; `None`: everything.
+    fn asked<'a>(
+        self,
+        program: &'a Program,
+        half: Half,
+        union: &'a mut Asked,
+    ) -> Option<&'a Asked> {
+        if self == Self::ALL {
+            return None;
+        }
+        let chains = (0..63).filter(|chain| self.0 >> chain & 1 == 1);
+        let mut asked = chains.filter_map(|chain| program.asked(half, ChainId(chain)));
+        let first = asked.next()?;
+        let Some(second) = asked.next() else { return Some(first) };
+        union.clone_from(first);
+        std::iter::once(second).chain(asked).for_each(|more| union.unite(more));
+        Some(union)
+    }
+}
+
 /// The contents of one transaction. Emptied and used again for the next one.
 pub(crate) struct Contents {
     bytes: Vec<u8>,
@@ -73,16 +136,22 @@ pub(crate) struct Contents {
     /// chain it is part of.
     columns: Vec<Vec<u32>>,
     rows: [CandidateRows; 2],
+    /// The chains that may have a content on their way: those with the transformations that made it.
+    from: Vec<Chains>,
+    /// What several chains ask, put together.
+    asked: Asked,
     transformed: Vec<u8>,
-    scratch: Scratch,
+    /// The program that candidates are of.
+    program: u64,
+    /// The program's chains that have a transformation.
+    chains_with: Vec<Chains>,
     work: Work,
     full: bool,
 }
 
 #[derive(Default)]
 struct CandidateRows {
-    /// Which row a content has: `UNKNOWN` before it was asked for.
-    of_content: Vec<u32>,
+    of_content: Vec<Row>,
     sets: Vec<CandidateSet>,
     used: usize,
 }
@@ -97,8 +166,11 @@ impl Contents {
             hasher: DefaultHashBuilder::default(),
             columns: vec![Vec::new(); Transformation::ALL.len()],
             rows: <[CandidateRows; 2]>::default(),
+            from: Vec::new(),
+            asked: Asked::default(),
             transformed: Vec::new(),
-            scratch: Scratch::default(),
+            program: 0,
+            chains_with: vec![Chains::ALL; Transformation::ALL.len()],
             work: Work(0),
             full: false,
         };
@@ -106,8 +178,28 @@ impl Contents {
         contents
     }
 
+    /// For another transaction of this program.
+    ///
+    /// Most of what a request carries, others carry too: names, media types, the client's software.
+    /// What is known of such contents stays known, as long as they are few: what a transaction finds
+    /// depends on its values, never on which contents there are.
+    pub(crate) fn begin(&mut self, program: &Program) {
+        let few = self.ends.len() <= REMEMBERED_CONTENTS && self.bytes.len() <= REMEMBERED_BYTES;
+        let is_other = self.program != program.identity;
+        if is_other || !few || self.full {
+            self.clear();
+        }
+        if is_other {
+            self.program = program.identity;
+            for (with, &transformation) in self.chains_with.iter_mut().zip(Transformation::ALL) {
+                *with = Chains::with(transformation, program);
+            }
+        }
+        self.work = Work(0);
+    }
+
     /// Forgets everything; keeps the memory, but not more than an ordinary request needs.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.ends.clear();
@@ -122,8 +214,8 @@ impl Contents {
             rows.used = 0;
             rows.sets.truncate(KEPT_CONTENTS);
         }
+        self.from.clear();
         self.full = false;
-        self.work = Work(0);
         self.ends.push(0);
         let hash = self.hasher.hash_one(b"".as_slice());
         self.index.insert_unique(hash, 0, |_| hash);
@@ -183,6 +275,18 @@ impl Contents {
         ContentId(id)
     }
 
+    /// The number of what a transformation made of a content.
+    fn intern_made(&mut self, of: ContentId, with: Transformation, value: &[u8]) -> ContentId {
+        let before = self.ends.len();
+        let id = self.intern(value);
+        if self.ends.len() > before {
+            let from = self.from.get(of.index()).copied().unwrap_or(Chains::ALL);
+            self.from.resize(self.ends.len(), Chains::ALL);
+            self.from[id.index()] = from.and(self.chains_with[with as usize]);
+        }
+        id
+    }
+
     /// What a chain makes of a content.
     pub(crate) fn transform(&mut self, chain: &[Transformation], content: ContentId) -> ContentId {
         chain.iter().fold(content, |content, &transformation| self.apply(transformation, content))
@@ -199,7 +303,7 @@ impl Contents {
         let mut transformed = std::mem::take(&mut self.transformed);
         let after = match transformation.apply(self.bytes(content), &mut transformed) {
             Outcome::Unchanged => content,
-            Outcome::Written => self.intern(&transformed),
+            Outcome::Written => self.intern_made(content, transformation, &transformed),
         };
         self.transformed = transformed;
         let column = &mut self.columns[column];
@@ -210,35 +314,60 @@ impl Contents {
         after
     }
 
-    /// The patterns of one half that may match a content, if there are any. Whatever is not among them
-    /// does not match.
+    /// The patterns of one half that may match a content, if there are any. Whatever rules that look at
+    /// it behind this chain ask for and is not among them does not match.
+    ///
+    /// A value as it came is looked at by most rules, so it is tested for all patterns at once. What
+    /// a transformation made is mostly looked at behind one chain, by few rules.
     pub(crate) fn candidates(
         &mut self,
-        prefilter: &Prefilter,
+        program: &Program,
         half: Half,
+        chain: ChainId,
         content: ContentId,
+        scratch: &mut [Scratch; 2],
     ) -> Option<&CandidateSet> {
-        let known = self.rows[half as usize].of_content.get(content.index());
-        let row = match known.copied().unwrap_or(UNKNOWN) {
-            UNKNOWN => self.ask_prefilter(prefilter, half, content),
-            known => known,
+        let known = self.rows[half as usize].of_content.get(content.index()).copied();
+        let known = known.unwrap_or(Row::UNASKED);
+        let chain = Chains::of(chain);
+        let row = if known.asked.contains(chain) {
+            known.row
+        } else {
+            let from = self.from.get(content.index()).copied().unwrap_or(Chains::ALL);
+            let asked = if from.contains(chain) { from } else { Chains::ALL };
+            self.ask_prefilter(program, half, asked, content, &mut scratch[half as usize])
         };
         (row != EMPTY_ROW).then(|| &self.rows[half as usize].sets[row as usize])
     }
 
-    fn ask_prefilter(&mut self, prefilter: &Prefilter, half: Half, content: ContentId) -> u32 {
-        self.count(content);
+    fn ask_prefilter(
+        &mut self,
+        program: &Program,
+        half: Half,
+        chains: Chains,
+        content: ContentId,
+        scratch: &mut Scratch,
+    ) -> u32 {
+        let asked = chains.asked(program, half, &mut self.asked);
+        if asked.is_none_or(|asked| !asked.is_nothing()) {
+            self.work.0 += WORK_AT_LEAST + length(&self.ends, content);
+        }
         let start = match content.0 {
             0 => 0,
             n => self.ends[n as usize - 1] as usize,
         };
         let bytes = &self.bytes[start..self.ends[content.index()] as usize];
+        let prefilter = program.prefilter(half);
         let rows = &mut self.rows[half as usize];
         if rows.sets.len() == rows.used {
             rows.sets.push(CandidateSet::new(prefilter.patterns()));
         }
         let set = &mut rows.sets[rows.used];
-        prefilter.candidates(bytes, &mut self.scratch, set);
+        match asked {
+            None => prefilter.candidates(bytes, scratch, set),
+            Some(asked) if asked.is_nothing() => set.clear(),
+            Some(asked) => prefilter.candidates_among(asked, bytes, scratch, set),
+        }
         let row = if set.is_empty() {
             EMPTY_ROW
         } else {
@@ -246,11 +375,17 @@ impl Contents {
             u32::try_from(rows.used - 1).unwrap_or(EMPTY_ROW - 1)
         };
         if rows.of_content.len() <= content.index() {
-            rows.of_content.resize(self.ends.len(), UNKNOWN);
+            rows.of_content.resize(self.ends.len(), Row::UNASKED);
         }
-        rows.of_content[content.index()] = row;
+        rows.of_content[content.index()] = Row { row, asked: chains };
         row
     }
+}
+
+/// How many bytes a content has.
+fn length(ends: &[u32], content: ContentId) -> u64 {
+    let start = if content.0 == 0 { 0 } else { ends[content.index() - 1] };
+    u64::from(ends[content.index()] - start)
 }
 
 /// How much work going through a content is, however short it is.
@@ -259,6 +394,11 @@ const WORK_AT_LEAST: u64 = 64;
 /// All contents of one transaction together. A body is bounded long before (`SecRequestBodyLimit`,
 /// `SecRequestBodyNoFilesLimit`); this bounds what transformations make of it.
 const BYTES_MAX: usize = 512 << 20;
+/// Of a store with more contents or bytes than this, nothing is remembered for the next transaction.
+/// A browser's request has about 150 contents, transformed ones included.
+const REMEMBERED_CONTENTS: usize = 512;
+const REMEMBERED_BYTES: usize = 32 << 10;
+
 /// What an emptied store keeps, so that one large body does not hold memory for ever.
 const KEPT_BYTES: usize = 256 << 10;
 const KEPT_CONTENTS: usize = 4096;

@@ -5,14 +5,15 @@
 //! distinct content is asked once, and only if one of them matches are the values gone through, in
 //! the order of the rule's targets, to do what the rule does for each match.
 
-use super::contents::{ChainId, ContentId, Work};
+use super::contents::{ContentId, Work};
 use super::state::{Inspector, State};
 use super::values::Found;
 use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
 use super::{Half, KeptKeys, Moment, Trace};
 use crate::Outside;
 use crate::program::{
-    Capture, Decision, Flow, Kind, LaneId, Polarity, Program, Remembers, Rule, SetId, Targets, Test,
+    Capture, Decision, Flow, Gate, Kind, LaneId, NumberTest, Polarity, Program, Remembers, Rule,
+    SetId, Targets,
 };
 use crate::seclang::action::Allowance;
 use crate::seclang::setting::Switch;
@@ -81,8 +82,8 @@ impl<'a> Run<'a> {
             return self.rules(next, until, Self::step);
         };
         let mut before = clock();
-        self.rules(next, until, |run, rule, next| {
-            let ended = run.step(rule, next);
+        self.rules(next, until, |run, gate, rule, next| {
+            let ended = run.step(gate, rule, next);
             let now = clock();
             run.state.times.add(rule.number, now.saturating_sub(before));
             before = now;
@@ -94,19 +95,20 @@ impl<'a> Run<'a> {
         &mut self,
         mut next: usize,
         until: Work,
-        mut step: impl FnMut(&mut Self, &'a Rule, &mut usize) -> Option<Ended>,
+        mut step: impl FnMut(&mut Self, Gate, &'a Rule, &mut usize) -> Option<Ended>,
     ) -> Ended {
         let program: &'a Program = self.program;
-        let rules = program.phase(self.phase);
-        while let Some(rule) = rules.get(next) {
+        let (rules, gates) = (program.phase(self.phase), program.gates(self.phase));
+        while let Some(&gate) = gates.get(next) {
             if self.state.contents.work() > until {
                 return Ended::Paused { next };
             }
+            let rule = &rules[next];
             next += 1;
             if self.state.mode == Mode::Off {
                 break;
             }
-            if let Some(ended) = step(self, rule, &mut next) {
+            if let Some(ended) = step(self, gate, rule, &mut next) {
                 return ended;
             }
         }
@@ -116,8 +118,11 @@ impl<'a> Run<'a> {
     /// One rule, and where the phase goes on after it.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call for each rule is a hundredth of a request")]
-    fn step(&mut self, rule: &'a Rule, next: &mut usize) -> Option<Ended> {
-        if self.state.is_removed(rule.number) || self.whole(rule) == Answer::No {
+    fn step(&mut self, gate: Gate, rule: &'a Rule, next: &mut usize) -> Option<Ended> {
+        if self.is_shut(gate)
+            || self.state.is_removed(rule.number)
+            || self.whole(rule) == Answer::No
+        {
             return None;
         }
         let ended = self.conclude(rule);
@@ -125,6 +130,30 @@ impl<'a> Run<'a> {
             *next = to as usize;
         }
         ended
+    }
+
+    /// Whether a rule behind this gate matches nothing.
+    fn is_shut(&mut self, gate: Gate) -> bool {
+        match gate {
+            Gate::Open => false,
+            Gate::Number(test) => self.compare(test) == Answer::No,
+            Gate::Candidate { group, pattern } => {
+                self.evaluation == Evaluation::Prefiltered && !self.may_match(group, pattern)
+            }
+        }
+    }
+
+    /// What a comparison of a `TX` variable comes to, its polarity included.
+    fn compare(&self, test: NumberTest) -> Answer {
+        let value = self.state.tx.slot(test.slot);
+        let absent = value == super::values::TxValue::Absent;
+        let number = match test.kind {
+            // What is not there is not asked, whatever the polarity.
+            Kind::Value if absent => return Answer::No,
+            Kind::Value => self.state.tx.number(value),
+            Kind::Count => i64::from(!absent),
+        };
+        Answer::from(test.comparison.holds(number, test.number)).under(test.polarity)
     }
 
     /// A rule with its chain.
@@ -149,18 +178,8 @@ impl<'a> Run<'a> {
     fn link(&mut self, rule: &'a Rule) -> Answer {
         match &rule.targets {
             Targets::Slot { slot, kind } => {
-                if let Test::Constant(comparison, number) = rule.test
-                    && rule.chain == ChainId::NONE
-                    && rule.steps.is_empty()
-                {
-                    let value = self.state.tx.slot(*slot);
-                    let absent = value == super::values::TxValue::Absent;
-                    let answer = match kind {
-                        Kind::Value if absent => return Answer::No,
-                        Kind::Value => comparison.holds(self.state.tx.number(value), number),
-                        Kind::Count => comparison.holds(i64::from(!absent), number),
-                    };
-                    if Answer::from(answer).under(rule.polarity) == Answer::No {
+                if let Some(test) = NumberTest::of(rule) {
+                    if self.compare(test) == Answer::No {
                         return Answer::No;
                     }
                     let remembers =
@@ -233,7 +252,7 @@ impl<'a> Run<'a> {
         let mut hit = Answer::No;
         for n in 0..self.state.lanes[at].distinct.len() {
             let content = self.state.lanes[at].distinct[n];
-            if self.ask(&rule.test, content).under(rule.polarity) == Answer::Yes {
+            if self.ask(&rule.test, rule.chain, content).under(rule.polarity) == Answer::Yes {
                 let _ = self.state.marks.set(content);
                 hit = Answer::Yes;
             }
@@ -272,7 +291,7 @@ impl<'a> Run<'a> {
                 if before.replace(content) == Some(content) {
                     continue;
                 }
-                if self.ask(&rule.test, content).under(rule.polarity) == Answer::Yes {
+                if self.ask(&rule.test, rule.chain, content).under(rule.polarity) == Answer::Yes {
                     let transformed = Found { value: content, ..found };
                     if let Some(tracing) = self.state.tracing() {
                         tracing.origin(transformed, found.value);

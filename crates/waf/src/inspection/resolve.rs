@@ -4,8 +4,10 @@ use super::contents::ContentId;
 use super::evaluate::Run;
 use super::state::Newness;
 use super::values::{Found, TxValue, sources};
-use crate::pattern::Match;
-use crate::program::{Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet, TxSlot};
+use crate::pattern::{Match, PatternId};
+use crate::program::{
+    GroupId, Kind, LaneId, LaneKey, Part, RuleNumber, Selector, SetId, TargetSet, TxSlot,
+};
 use crate::seclang::setting::Switch;
 use crate::variable::Variable;
 
@@ -33,6 +35,29 @@ impl Run<'_> {
         }
     }
 
+    /// Whether anything in the lanes of a group may match a pattern.
+    pub(super) fn may_match(&mut self, group: GroupId, pattern: PatternId) -> bool {
+        let at = group.0 as usize;
+        let generation = self.state.values.generation();
+        if self.state.groups[at].generation != generation {
+            let mut resolved = std::mem::take(&mut self.state.groups[at]);
+            resolved.generation = generation;
+            resolved.candidates.clear();
+            for &lane in &self.program.groups[at] {
+                // Most of what rules look at, a request has nothing of.
+                let set = self.program.lanes[lane.0 as usize].set;
+                self.resolve_set(set);
+                if self.state.sets[set.0 as usize].distinct.is_empty() {
+                    continue;
+                }
+                self.resolve_lane(lane);
+                resolved.candidates.union(&self.state.lanes[lane.0 as usize].candidates);
+            }
+            self.state.groups[at] = resolved;
+        }
+        self.state.groups[at].candidates.contains(pattern)
+    }
+
     /// Makes sure that a lane's values and candidates are those of now.
     pub(super) fn resolve_lane(&mut self, id: LaneId) {
         let at = id.0 as usize;
@@ -49,12 +74,14 @@ impl Run<'_> {
         lane.distinct.clear();
         lane.candidates.clear();
         self.state.marks.clear();
-        let (chain, prefilter) = (program.chain(key.chain), program.prefilter(key.half));
+        let chain = program.chain(key.chain);
         for &content in &set.distinct {
             let content = self.state.contents.transform(chain, content);
             if self.state.marks.set(content) == Newness::New {
                 lane.distinct.push(content);
-                if let Some(may) = self.state.contents.candidates(prefilter, key.half, content) {
+                let (contents, scratch) = (&mut self.state.contents, &mut self.worker.scratch);
+                let LaneKey { half, chain, .. } = key;
+                if let Some(may) = contents.candidates(program, half, chain, content, scratch) {
                     lane.candidates.union(may);
                 }
             }

@@ -5,7 +5,7 @@ use super::times::RuleTimes;
 use super::trace::{Trace, Tracing};
 use super::values::{Found, Tx, Values};
 use super::verdict::{MatchedRule, Mode};
-use crate::pattern::{Caches, CandidateSet, Captures, Match, Pattern, PatternId};
+use crate::pattern::{Caches, CandidateSet, Captures, Match, Pattern, PatternId, Scratch};
 use crate::program::{Part, Program, RuleNumber};
 use crate::seclang::action::{Sanitise, Severity};
 use crate::seclang::control::BodyProcessor;
@@ -17,6 +17,8 @@ use crate::seclang::setting::{AuditMode, AuditParts, Switch};
 pub struct Inspector {
     pub(super) caches: Caches,
     pub(super) captures: Captures,
+    /// Of the prefilter for requests, and of the one for responses.
+    pub(super) scratch: [Scratch; 2],
     /// Patterns whose source has macros, compiled for the text they last expanded to.
     pub(super) expanded: ExpandedPatterns,
     #[expect(clippy::vec_box, reason = "a state is handed out as the box it is")]
@@ -28,7 +30,7 @@ pub struct Inspector {
 }
 
 /// Emptied states kept for the next transactions.
-const SPARE_STATES_MAX: usize = 16;
+const SPARE_STATES_MAX: usize = 64;
 
 impl Inspector {
     /// Nothing yet; everything grows on use.
@@ -114,6 +116,13 @@ pub(super) struct ResolvedLane {
     pub(super) candidates: CandidateSet,
 }
 
+/// What may match in any lane of a group.
+#[derive(Default)]
+pub(super) struct ResolvedGroup {
+    pub(super) generation: u32,
+    pub(super) candidates: CandidateSet,
+}
+
 /// Everything of one transaction.
 pub(super) struct State {
     pub(super) contents: Contents,
@@ -121,6 +130,7 @@ pub(super) struct State {
     pub(super) tx: Tx,
     pub(super) sets: Vec<ResolvedSet>,
     pub(super) lanes: Vec<ResolvedLane>,
+    pub(super) groups: Vec<ResolvedGroup>,
     /// What matched in the rule that runs: `MATCHED_VARS`; the last is `MATCHED_VAR`.
     pub(super) matched: Vec<Found>,
     /// `Marks::is_set` answers in one comparison whether a content is among a lane's hits.
@@ -165,6 +175,7 @@ impl State {
             tx: Tx::new(),
             sets: Vec::new(),
             lanes: Vec::new(),
+            groups: Vec::new(),
             matched: Vec::new(),
             marks: Marks::default(),
             mode: Mode::Off,
@@ -192,11 +203,12 @@ impl State {
 
     /// Makes an emptied or used state one for a transaction that begins.
     pub(super) fn begin(&mut self, program: &Program, mode: Mode) {
-        self.contents.clear();
+        self.contents.begin(program);
         self.values.clear();
         self.tx.clear(&program.tx_slots);
         self.sets.resize_with(program.sets.len(), ResolvedSet::default);
         self.lanes.resize_with(program.lanes.len(), ResolvedLane::default);
+        self.groups.resize_with(program.groups.len(), ResolvedGroup::default);
         self.matched.clear();
         self.mode = mode;
         self.removed.clear();

@@ -69,6 +69,34 @@ pub struct Prefilter {
     counted: Vec<Counted>,
     /// Each row's pattern.
     rows: Vec<PatternId>,
+    /// Every pattern.
+    all: Asked,
+}
+
+/// Some of the patterns of one [`Prefilter`]: the fewer, the sooner it is clear that none may match.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    rows: Box<[u64]>,
+}
+
+impl Asked {
+    /// Whether no pattern is asked for.
+    pub fn is_nothing(&self) -> bool {
+        self.rows.iter().all(|&rows| rows == 0)
+    }
+
+    /// Asks for those of another question to the same prefilter, too.
+    pub fn unite(&mut self, other: &Self) {
+        for (rows, more) in self.rows.iter_mut().zip(&other.rows) {
+            *rows |= more;
+        }
+    }
+
+    fn narrow(&self, eligible: &mut [u64]) {
+        for (word, rows) in eligible.iter_mut().zip(&self.rows) {
+            *word &= rows;
+        }
+    }
 }
 
 /// Rows that need several bytes of a class.
@@ -137,6 +165,7 @@ impl Prefilter {
             grams: Grams::new(&rows),
             counted: counted(&rows),
             rows: rows.iter().map(|row| row.as_ref().map_or(NONE, |row| row.id)).collect(),
+            all: Asked { rows: vec![u64::MAX; words].into_boxed_slice() },
         }
     }
 
@@ -145,8 +174,28 @@ impl Prefilter {
         self.patterns
     }
 
+    /// The question whether any of these patterns may match.
+    pub fn asking(&self, patterns: impl Fn(PatternId) -> bool) -> Asked {
+        let mut rows = vec![0; self.words].into_boxed_slice();
+        for (row, _) in self.rows.iter().enumerate().filter(|(_, id)| patterns(**id)) {
+            rows[row / 64] |= 1 << (row % 64);
+        }
+        Asked { rows }
+    }
+
     /// Writes to `out` which patterns may match the content, and no others; what was in it is gone.
     pub fn candidates(&self, content: &[u8], scratch: &mut Scratch, out: &mut CandidateSet) {
+        self.candidates_among(&self.all, content, scratch, out);
+    }
+
+    /// As [`candidates`](Self::candidates), of those that are asked for only.
+    pub fn candidates_among(
+        &self,
+        asked: &Asked,
+        content: &[u8],
+        scratch: &mut Scratch,
+        out: &mut CandidateSet,
+    ) {
         if scratch.prefilter != self.number {
             scratch.prefilter = self.number;
             scratch.profiles = self.profiles.cache();
@@ -157,11 +206,12 @@ impl Prefilter {
         if content.len() <= BLOCK_BYTES {
             let signature = self.grams.read(content, true, &mut window, found);
             state.extend_from_slice(self.profiles.of(signature, profiles));
+            asked.narrow(state);
             self.narrow(content, state);
             self.grams.look_at_all(content, 0, found, &mut Progress::of(state, self.words));
         } else {
             // Too long to note all places before the signature is known: every row counts.
-            state.resize(self.words, u64::MAX);
+            state.extend_from_slice(&asked.rows);
             state.resize(self.words * (1 + LAYERS), 0);
             let (mut signature, mut start) = (0, 0);
             for block in content.chunks(BLOCK_BYTES) {
@@ -173,6 +223,7 @@ impl Prefilter {
             }
             let decided = self.profiles.of(signature, profiles);
             state[..self.words].copy_from_slice(&decided[..self.words]);
+            asked.narrow(state);
             for (word, &more) in state.iter_mut().zip(decided).skip(self.words) {
                 *word |= more;
             }

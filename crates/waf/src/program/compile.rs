@@ -9,10 +9,11 @@ mod operators;
 mod settings;
 mod targets;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::gate::Groups;
 use super::{
     ChainTable, LaneKey, Policy, Program, RuleMeta, SelectorPattern, Settings, TargetSet, TxSlot,
     TxSlots,
@@ -20,7 +21,7 @@ use super::{
 use crate::inspection::{Half, Mode};
 use crate::operator::geo::Database;
 use crate::operator::phrases::Phrases;
-use crate::pattern::{Caches, Match, Options, Pattern, PatternId, Prefilter, Requirement};
+use crate::pattern::{Asked, Caches, Match, Options, Pattern, PatternId, Prefilter, Requirement};
 use crate::seclang::{
     self, Code, Diagnostic, Directive, Document, Entry, FileError, Files, Location, Note,
 };
@@ -60,21 +61,51 @@ pub fn compile(document: &Document, files: &dyn Files) -> Result<Compiled, Vec<D
     compiler.notes.sort_by(|a, b| a.location.cmp(&b.location));
     compiler.settle_selectors();
     let [request, response] = compiler.requirements;
+    let prefilters = [Prefilter::new(request), Prefilter::new(response)];
+    let asked = asked_behind(&phases, compiler.chains.chains.len(), &prefilters);
+    let mut groups = Groups::default();
+    let gates = phases.each_ref().map(|rules| rules.iter().map(|it| groups.gate(it)).collect());
     let program = Program {
         identity: PROGRAMS.fetch_add(1, Ordering::Relaxed),
         settings: compiler.settings,
         phases,
+        gates,
+        groups: groups.lanes(),
         sets: compiler.sets.all,
         lanes: compiler.lanes,
         chains: compiler.chains.chains,
         selectors: compiler.selectors,
-        prefilters: [Prefilter::new(request), Prefilter::new(response)],
+        prefilters,
+        asked,
         tx_all: (0..u16::MAX).map(TxSlot).take(compiler.tx_slots.len()).collect(),
         tx_slots: compiler.tx_slots,
         used: compiler.used,
         rules,
     };
     Ok(Compiled { program, notes: compiler.notes })
+}
+
+/// What rules of each half ask of contents behind each chain of transformations.
+fn asked_behind(
+    phases: &[Vec<super::Rule>; 5],
+    chains: usize,
+    prefilters: &[Prefilter; 2],
+) -> [Vec<Asked>; 2] {
+    let mut patterns = [Half::Request, Half::Response].map(|_| vec![HashSet::new(); chains]);
+    for (phase, rules) in Phase::ALL.into_iter().zip(phases) {
+        let of_half = &mut patterns[Half::of(phase) as usize];
+        for link in rules.iter().flat_map(|rule| std::iter::once(rule).chain(&rule.links)) {
+            let Some(pattern) = link.test.prefiltered() else { continue };
+            for chain in std::iter::once(&link.chain).chain(&link.steps) {
+                of_half[usize::from(chain.0)].insert(pattern);
+            }
+        }
+    }
+    let mut halves = patterns.into_iter().zip(prefilters).map(|(chains, prefilter)| {
+        let asking = |patterns: HashSet<PatternId>| prefilter.asking(|id| patterns.contains(&id));
+        chains.into_iter().map(asking).collect()
+    });
+    [halves.next().unwrap_or_default(), halves.next().unwrap_or_default()]
 }
 
 /// Compiles what a site or route begins its transactions with: a list of actions as a `SecAction` has

@@ -8,6 +8,7 @@
 
 mod chain;
 mod compile;
+mod gate;
 mod rule;
 mod settings;
 mod target;
@@ -19,6 +20,7 @@ pub use rule::{Place, RuleMeta};
 pub use settings::{Settings, Statuses};
 
 pub(crate) use chain::ChainTable;
+pub(crate) use gate::{Gate, GroupId, NumberTest};
 pub(crate) use rule::{
     Act, Assign, Capture, Control, Decision, Flow, Remembers, Rule, RuleNumber, TxName,
 };
@@ -32,7 +34,7 @@ pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 use std::sync::Arc;
 
 use crate::inspection::{ChainId, Half, Mode};
-use crate::pattern::Prefilter;
+use crate::pattern::{Asked, Prefilter};
 use crate::transformation::Transformation;
 use crate::variable::{Phase, Variable};
 
@@ -43,6 +45,10 @@ pub struct Program {
     pub(crate) identity: u64,
     pub(crate) settings: Settings,
     pub(crate) phases: [Vec<Rule>; 5],
+    /// A gate for each rule of each phase.
+    pub(crate) gates: [Vec<Gate>; 5],
+    /// The lanes of each group that gates name.
+    pub(crate) groups: Vec<Box<[LaneId]>>,
     pub(crate) sets: Vec<TargetSet>,
     pub(crate) lanes: Vec<LaneKey>,
     pub(crate) chains: Vec<Box<[Transformation]>>,
@@ -50,6 +56,8 @@ pub struct Program {
     /// Which variables some rule or text names: what nobody asks for need not be made.
     pub(crate) used: [bool; Variable::COUNT],
     pub(crate) prefilters: [Prefilter; 2],
+    /// What rules of a half ask of contents behind each chain.
+    pub(crate) asked: [Vec<Asked>; 2],
     pub(crate) tx_slots: TxSlots,
     /// Every slot, for those who want all of `TX`.
     pub(crate) tx_all: Box<[TxSlot]>,
@@ -83,8 +91,17 @@ impl Program {
         &self.phases[phase.index()]
     }
 
+    pub(crate) fn gates(&self, phase: Phase) -> &[Gate] {
+        &self.gates[phase.index()]
+    }
+
     pub(crate) fn uses(&self, variable: Variable) -> bool {
         self.used[variable.index()]
+    }
+
+    /// What rules ask of contents behind a chain; `None` for what is no chain.
+    pub(crate) fn asked(&self, half: Half, chain: ChainId) -> Option<&Asked> {
+        self.asked[half as usize].get(usize::from(chain.0))
     }
 
     pub(crate) fn prefilter(&self, half: Half) -> &Prefilter {
