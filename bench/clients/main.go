@@ -18,12 +18,13 @@ var commands = map[string]func(arguments []string) error{
 	"hold":       hold,
 	"fresh":      fresh,
 	"origin":     origin,
+	"repeat":     repeat,
 	"traffic":    traffic,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: clients handshakes|hold|fresh|origin|traffic [flags]")
+		fmt.Fprintln(os.Stderr, "usage: clients handshakes|hold|fresh|origin|repeat|traffic [flags]")
 		os.Exit(2)
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {

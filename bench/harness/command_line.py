@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import idle, machine, results, survive, tables
+from . import firewall, idle, machine, results, survive, tables
 from .contestants import tidegate_binary
 from .processes import Failed
 from .scenarios import COMPARISONS
@@ -17,6 +17,9 @@ SCENARIOS: dict[str, Callable[[str, Options], None]] = {
     "idle-10k": idle.run_load_beside,
     "idle-memory-plain": idle.run_memory_plain,
     "idle-memory-tls": idle.run_memory_tls,
+    "waf-1": firewall.run_level(1),
+    "waf-4": firewall.run_level(4),
+    "waf-beside": firewall.run_beside,
     "survive": survive.run,
 }
 
@@ -42,6 +45,8 @@ def main(arguments: list[str]) -> int:
 
     if options.scenario == ["figures"]:
         results.say(tables.figures(options.results, SCENARIOS))
+        for name in ("waf-1", "waf-4"):
+            results.say(tables.firewall(options.results, name))
         return 0
     machine.prepare()
     # An ended run must stop its servers as a finished one does.

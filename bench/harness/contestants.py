@@ -5,11 +5,16 @@ where it is not obvious which is its best: the best counts.
 """
 
 import http.client
+import json
 import os
+import re
+import shutil
 import ssl
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 from . import accounting, certificates, origin, templates
@@ -37,6 +42,13 @@ class AccessLog(Enum):
 
 
 @dataclass(frozen=True)
+class Firewall:
+    """The Core Rule Set, blocking, at a paranoia level."""
+
+    level: int
+
+
+@dataclass(frozen=True)
 class Setup:
     """What distinguishes one contestant from another of the same program."""
 
@@ -45,6 +57,7 @@ class Setup:
     nginx_buffers: str = "proxy_buffers 8 16k; proxy_buffer_size 16k;"
     haproxy_bufsize: int = 16_384
     haproxy_splice: bool = False
+    firewall: Firewall | None = None
 
 
 @dataclass
@@ -126,7 +139,9 @@ class Contestant:
                 connection = self._connection(secured)
                 # Over TLS the host must be the one that SNI named.
                 host = HOST if secured else self.hosts()[-1]
-                connection.request("GET", path, headers={"Host": host})
+                # Rules ask for what every browser sends.
+                browser = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)", "Accept": "*/*"}
+                connection.request("GET", path, headers={"Host": host, **browser})
                 answer = connection.getresponse()
                 if (answer.status, answer.read()) != (200, origin.body(path)):
                     raise Failed(f"{self.label} answers {path} wrongly: status {answer.status}")
@@ -183,11 +198,44 @@ class Contestant:
                 }[self.setup.log],
                 "PROXY_BUFFERS": self.setup.nginx_buffers,
                 "SERVERS": "".join(servers),
+                **self._nginx_firewall(),
             },
         )
         return ["nginx", "-c", str(self._write("nginx.conf", config))]
 
+    def _nginx_firewall(self) -> dict[str, str]:
+        if not self.setup.firewall:
+            return {"MODULES": "", "FIREWALL": ""}
+        # ModSecurity takes an @ in a path for the end of it, and wants an empty line behind a rule without
+        # actions. The Go module has taken out those that the release has.
+        rules = self.work / "crs"
+        shutil.copytree(rule_set() / "rules/@owasp_crs", rules)
+        rules.chmod(0o755)
+        for file in rules.glob("*.conf"):
+            text = re.sub(r"^(?=Sec)", "\n", file.read_text(), flags=re.MULTILINE)
+            file.unlink()
+            file.write_text(text)
+        shutil.copyfile(rule_set() / "rules/@crs-setup.conf.example", self.work / "crs-setup.conf")
+        setup = {
+            "SETUP": str(self.work / "crs-setup.conf"),
+            "LEVEL": str(self.setup.firewall.level),
+            "RULES": str(self.work / "crs/*.conf"),
+        }
+        path = self._write("modsecurity.conf", templates.fill("nginx/modsecurity.conf", setup))
+        return {
+            "MODULES": "load_module /usr/lib/nginx/modules/ngx_http_modsecurity_module.so;",
+            "FIREWALL": f"modsecurity on; modsecurity_rules_file {path}; client_body_buffer_size 256k;",
+        }
+
+    def _tidegate_firewall(self) -> str:
+        if not self.setup.firewall:
+            return ""
+        level = str(self.setup.firewall.level)
+        return templates.fill("tidegate/waf.toml", {"RULES": str(rule_set()), "LEVEL": level})
+
     def _configure_haproxy(self) -> list[str]:
+        if self.setup.firewall:
+            raise Failed("HAProxy has no engine for the Core Rule Set")
         if self.setup.sites != 1:
             raise Failed("HAProxy has no sites of its own: host names are a map that users write")
         logging = self.setup.log is not AccessLog.OFF
@@ -234,10 +282,24 @@ class Contestant:
                 "TLS": self.tls,
                 "ORIGIN": origin.ADDRESS,
                 "LOG": templates.fill("tidegate/log.toml", {"WORK": str(self.work)}) if logging else "",
+                "FIREWALL": self._tidegate_firewall(),
                 "SITES": first,
             },
         )
         return [str(tidegate_binary()), "serve", str(self._write("tidegate.toml", config))]
+
+
+RULE_SET = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
+"""The release of the Core Rule Set that is measured with, as a Go module brings it."""
+
+
+@cache
+def rule_set() -> Path:
+    """Where the Core Rule Set lies; fetched if it is not there."""
+    done = subprocess.run(["go", "mod", "download", "-json", RULE_SET], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"the Core Rule Set cannot be fetched:\n{done.stdout}{done.stderr}")
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def tidegate_binary() -> Path:

@@ -51,7 +51,7 @@ class Wrk:
             command += ["-s", str(BENCH / "harness/sites.lua"), url, "--", str(names)]
         else:
             command += ["-H", f"Host: {HOST}", "-s", str(report), url]
-        output = _run(command, {"TIDEGATE_BENCH_REPORT": str(report)})
+        output = run(command, {"TIDEGATE_BENCH_REPORT": str(report)})
         said = json.loads(output.strip().splitlines()[-1])
         requests, body_bytes = said["requests"], origin.BODIES[self.path]
         for problem in ("connect", "read", "write", "status", "timeout"):
@@ -81,7 +81,7 @@ class H2load:
             "h2load", "-t1", f"-n{self.requests}", f"-c{self.connections}", f"-m{self.streams}",
             f"--connect-to={contestant.tls}", f"https://{HOST}{self.path}",
         ]  # fmt: skip
-        output = _run(command)
+        output = run(command)
         done = _numbers(r"requests: (\d+) total, (\d+) started, (\d+) done, (\d+) succeeded", output)
         statuses = _numbers(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", output)
         (data,) = _numbers(r"\((\d+)\) data$", output)
@@ -110,7 +110,7 @@ class Handshakes:
             str(client()), "handshakes", "-address", contestant.tls, "-host", HOST,
             "-concurrency", str(self.concurrency), "-duration", f"{self.seconds}s",
         ]  # fmt: skip
-        said = json.loads(_run(command))
+        said = json.loads(run(command))
         if said["failures"] or len(said["negotiated"]) != 1:
             raise Failed(f"{contestant.label}: {said['failures']} {said['negotiated']}")
         return Work(said["handshakes"], said["seconds"], command, said)
@@ -119,7 +119,7 @@ class Handshakes:
 def fresh_connections(contestant: Contestant, count: int = 200) -> dict:
     """How long new clients wait for their first answer."""
     command = [str(client()), "fresh", "-address", contestant.plain, "-host", HOST, "-count", str(count)]
-    said = json.loads(_run(command))
+    said = json.loads(run(command))
     if said["failures"]:
         raise Failed(f"{contestant.label} failed new clients: {said['failures']}")
     return said
@@ -141,7 +141,7 @@ def client() -> Path:
     return built
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
+def run(command: list[str], environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(
         command,
         capture_output=True,

@@ -13,8 +13,29 @@ def figures(directory: Path, scenarios: Iterable[str]) -> str:
     for scenario in scenarios:
         # Dates sort as text, and a longer scenario name cannot match: the date has a fixed form.
         found = sorted(directory.glob(f"????-??-??-{scenario}.json"))
-        if found:
-            rows.append(_row(json.loads(found[-1].read_text())))
+        if found and "cases" not in (result := json.loads(found[-1].read_text())):
+            rows.append(_row(result))
+    return _table(rows)
+
+
+def firewall(directory: Path, scenario: str) -> str:
+    """A Markdown table with a row for each request of a firewall scenario; empty if it has not been run."""
+    found = sorted(directory.glob(f"????-??-??-{scenario}.json"))
+    if not found:
+        return ""
+    result = json.loads(found[-1].read_text())
+    labels = list(next(iter(result["cases"].values())))
+    rows = [("request", *labels, "ratio of what is added (min to max)", "bar")]
+    rows.append(tuple("---" for _ in rows[0]))
+    for case, costs in result["cases"].items():
+        ratio = next((it for it in result["ratios"] if it["case"] == case), None)
+        shown = "1/{:.0f} (1/{:.0f} to 1/{:.0f})".format(*(1 / ratio[it] for it in ("median", "min", "max"))) if ratio else ""
+        bar = f"1/{1 / ratio['bar']:.0f}" if ratio else ""
+        rows.append((case, *(f"{costs[label]:.0f}" for label in labels), shown, bar))
+    return f"{result['scenario']}, {result['at'][:10]}, {result['unit']}:\n\n{_table(rows)}"
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
