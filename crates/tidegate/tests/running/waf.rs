@@ -632,6 +632,10 @@ fn what_the_gate_refuses_itself_is_told_by_rules_and_stays_refused() {
     }
     let off = exchange(gate.address, &[b"GET /8%0A?do=drop HTTP/1.1\r\nHost: off.example\r\n\r\n"]);
     assert!(off.starts_with(b"HTTP/1.1 400"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let http2 = runtime.block_on(http2(gate.address, "/9%0A?do=drop", &[]));
+    assert_eq!(http2, Some(400));
+    eventually("HTTP/2 alike", || told("/9%0A?do=drop"));
     assert_eq!(server.count(), 0, "nothing of it goes on");
     assert!(!told("/8%0A?do=drop"));
 }
