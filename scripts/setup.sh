@@ -25,6 +25,7 @@ if [ "$purpose" != build ]; then
     # Tests that lack one of these are skipped, and say so.
     want nginx nginx-light
     want h2load nghttp2-client
+    has valkey-server || want redis-server redis-server
     want go golang-go
 fi
 if [ "$purpose" = test ]; then

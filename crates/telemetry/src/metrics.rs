@@ -29,7 +29,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub use block::{BasicTotals, PlaceTotals, TargetTotals};
-pub use control::{ContextTotals, Control, ControlTotals, LogCounts, LogTotals, PoolGauge};
+pub use control::{
+    ContextSyncTotals, ContextTotals, Control, ControlTotals, LogCounts, LogTotals, PoolGauge,
+};
 pub use events::{Busy, Closed, ConnectionState, ServerState, StreamEnd};
 pub use families::reference;
 pub use histogram::HistogramTotals;

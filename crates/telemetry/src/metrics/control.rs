@@ -55,6 +55,23 @@ pub struct ContextTotals {
     pub batches: u64,
     /// Batches that could not be written.
     pub batch_failures: u64,
+    /// How sharing goes; `None` if it is not shared.
+    pub sync: Option<ContextSyncTotals>,
+}
+
+/// How the sharing of context between gates goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextSyncTotals {
+    /// Whether there is a connection to the server.
+    pub connected: bool,
+    /// How far this gate and the others may be apart, in milliseconds.
+    pub lag_millis: u64,
+    /// Changes sent.
+    pub sent: u64,
+    /// Changes of others applied.
+    pub applied: u64,
+    /// Connections that failed.
+    pub failures: u64,
 }
 
 /// The counts of one access log; they outlive reloads.

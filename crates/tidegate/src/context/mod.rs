@@ -7,14 +7,16 @@
 //! new one fails after that, the old one takes the file back with all it has in memory.
 
 pub(crate) mod lines;
+pub(crate) mod sync;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_telemetry::clock;
-use tidegate_telemetry::metrics::{ContextTotals, Metrics};
+use tidegate_telemetry::metrics::{ContextSyncTotals, ContextTotals, Metrics};
 use tidegate_waf::context::{self, Context, Counters, Fault};
 
 use crate::config::value::{show_count, show_duration, show_size};
@@ -33,26 +35,35 @@ pub(crate) struct Settings {
     pub(crate) directory: Option<PathBuf>,
     /// Limits and times.
     pub(crate) limits: context::Settings,
+    /// With whom it is shared; `None` for nobody.
+    pub(crate) sync: Option<sync::Settings>,
 }
 
 /// The store of this process, with what it was opened with.
-#[derive(Debug)]
 pub(crate) struct Kept {
     /// The store.
     pub(crate) context: Arc<Context>,
     /// Fixed for the life of the process, but for the default timeout.
     pub(crate) settings: Settings,
+    /// How sharing goes, if it is shared.
+    pub(crate) sync: Option<Rc<sync::Status>>,
+    /// What has changed since it was opened, for who shares it.
+    changes: Cell<Option<context::Watch>>,
 }
 
 /// Opens the store. One that another process is about to leave to this one is asked for first.
 pub(crate) fn open(
-    settings: Settings,
+    mut settings: Settings,
     predecessor: Option<&Predecessor>,
     left: Option<&std::path::Path>,
 ) -> Result<Kept, Fault> {
+    let sync = settings.sync.as_ref().map(sync::Status::new);
+    if sync.is_some() {
+        settings.limits.origin = sync::draw_origin();
+    }
     let Some(directory) = &settings.directory else {
         let context = Context::in_memory(&settings.limits);
-        return Ok(Kept { context, settings });
+        return Ok(Kept::new(context, settings, sync));
     };
     if let Some(predecessor) = predecessor
         && left == Some(directory.as_path())
@@ -70,10 +81,15 @@ pub(crate) fn open(
     }
     let Counters { entries, records, .. } = context.counters();
     tracing::info!(directory = %directory.display(), entries, records, "context is read");
-    Ok(Kept { context, settings })
+    Ok(Kept::new(context, settings, sync))
 }
 
 impl Kept {
+    fn new(context: Arc<Context>, settings: Settings, sync: Option<Rc<sync::Status>>) -> Kept {
+        let changes = Cell::new(sync.is_some().then(|| sync::watch(&context)));
+        Kept { context, settings, sync, changes }
+    }
+
     /// Takes what a new configuration may change while the process runs; returns what it may not,
     /// in words.
     pub(crate) fn adopt(&self, new: &Settings) -> Vec<String> {
@@ -82,6 +98,10 @@ impl Kept {
         let path = |settings: &Settings| {
             let path = settings.directory.as_ref().map(|path| path.display().to_string());
             path.unwrap_or_else(|| "off".into())
+        };
+        let shared = |settings: &Settings| {
+            let sync = settings.sync.as_ref();
+            sync.map_or_else(|| "off".into(), |it| format!("{} ({})", it.shown, it.prefix))
         };
         let bytes = |bytes: usize| show_size(bytes as u64);
         let entries = |entries: usize| show_count(entries as u64);
@@ -93,6 +113,7 @@ impl Kept {
             ("key_max", bytes(was.key_bytes_max), bytes(is.key_bytes_max)),
             ("name_max", bytes(was.name_bytes_max), bytes(is.name_bytes_max)),
             ("value_max", bytes(was.value_bytes_max), bytes(is.value_bytes_max)),
+            ("sync", shared(old), shared(new)),
         ];
         let changed = values.into_iter().filter(|(_, was, is)| was != is);
         changed
@@ -119,11 +140,36 @@ impl Kept {
             unwritten: counters.unwritten as u64,
             batches: counters.batches,
             batch_failures: counters.batch_failures,
+            sync: self.sync.as_ref().map(|sync| ContextSyncTotals {
+                connected: sync.is_connected(),
+                lag_millis: u64::try_from(sync.lag().as_millis()).unwrap_or(u64::MAX),
+                sent: sync.sent.get(),
+                applied: sync.applied.get(),
+                failures: sync.failures.get(),
+            }),
         });
     }
 
-    /// Writes down what is left. Blocks for as long as the disk takes.
-    pub(crate) fn flush(&self) {
+    /// Begins to share it with other gates, if it is to be shared.
+    fn share(&self) {
+        if let (Some(settings), Some(status), Some(watch)) =
+            (&self.settings.sync, &self.sync, self.changes.take())
+        {
+            let keeps = match self.settings.directory {
+                Some(_) => sync::Keeps::OnDisk,
+                None => sync::Keeps::Nothing,
+            };
+            let (context, status) = (Arc::clone(&self.context), Rc::clone(status));
+            let settings = settings.clone();
+            tokio::task::spawn_local(sync::run(context, settings, status, watch, keeps));
+        }
+    }
+
+    /// Sends and writes down what is left. Blocks for as long as the disk takes.
+    pub(crate) async fn finish(&self) {
+        if let Some(sync) = &self.sync {
+            sync.settle().await;
+        }
         if let Err(fault) = self.context.flush() {
             tracing::error!(%fault, "the last changes of context are not on disk");
         }
@@ -133,6 +179,7 @@ impl Kept {
 /// Clears away what has expired, and tells of a store that is full or cannot be written, for as long
 /// as the gate runs.
 pub(crate) async fn keep(gate: Rc<Gate>) {
+    gate.context.share();
     let mut watch = Watch::default();
     let mut every = tokio::time::interval(SWEPT_EVERY);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

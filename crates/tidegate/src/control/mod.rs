@@ -382,7 +382,7 @@ async fn finish(
     if working == 0 {
         gate.logs.finish();
     }
-    gate.context.flush();
+    gate.context.finish().await;
     tracing::info!("stopped");
 }
 

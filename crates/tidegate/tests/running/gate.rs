@@ -46,7 +46,8 @@ impl Gate {
     fn await_service(&mut self) {
         eventually("the gate serves", || {
             assert!(self.process.try_wait().unwrap().is_none(), "{}", self.events());
-            TcpStream::connect(self.address).is_ok() && self.admin_socket().exists()
+            TcpStream::connect(self.address).is_ok()
+                && UnixStream::connect(self.admin_socket()).is_ok()
         });
     }
 

@@ -13,6 +13,7 @@ mod gate;
 mod origin;
 mod reload;
 mod serve;
+mod sync;
 mod upgrade;
 mod waf;
 

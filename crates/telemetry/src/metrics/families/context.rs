@@ -1,6 +1,6 @@
 //! Metrics of what rules of the WAF remember between requests.
 
-use super::super::control::ContextTotals;
+use super::super::control::{ContextSyncTotals, ContextTotals};
 use super::super::snapshot::Snapshot;
 use super::super::text::{Kind, Samples};
 use super::Family;
@@ -86,6 +86,66 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "Batches that could not be written; they are tried again.",
         samples: |all, out| put(all, out, |context| context.batch_failures),
     },
+    Family {
+        name: "tidegate_context_sync_lag_seconds",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &[],
+        help: "How far this gate's context and that of the others may be apart; without a connection, since when.",
+        samples: |all, out| {
+            if let Some(sync) = shared(all) {
+                out.put_nanos(&[], sync.lag_millis.saturating_mul(1_000_000));
+            }
+        },
+    },
+    Family {
+        name: "tidegate_context_sync_connected",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "1 while context is shared with other gates, 0 while the server cannot be reached.",
+        samples: |all, out| {
+            if let Some(sync) = shared(all) {
+                out.put(&[], u64::from(sync.connected));
+            }
+        },
+    },
+    Family {
+        name: "tidegate_context_sync_sent_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Changes of context sent to other gates.",
+        samples: |all, out| {
+            if let Some(sync) = shared(all) {
+                out.put(&[], sync.sent);
+            }
+        },
+    },
+    Family {
+        name: "tidegate_context_sync_applied_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Changes of context that others made and this gate has applied.",
+        samples: |all, out| {
+            if let Some(sync) = shared(all) {
+                out.put(&[], sync.applied);
+            }
+        },
+    },
+    Family {
+        name: "tidegate_context_sync_failures_total",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Connections for sharing context that failed.",
+        samples: |all, out| {
+            if let Some(sync) = shared(all) {
+                out.put(&[], sync.failures);
+            }
+        },
+    },
 ];
 
 /// A number of context, once its keeper has told.
@@ -93,4 +153,8 @@ fn put(all: &Snapshot, out: &mut Samples<'_>, number: fn(&ContextTotals) -> u64)
     if let Some(context) = &all.control.context {
         out.put(&[], number(context));
     }
+}
+
+fn shared(all: &Snapshot) -> Option<ContextSyncTotals> {
+    all.control.context.and_then(|context| context.sync)
 }

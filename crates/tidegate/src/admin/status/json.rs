@@ -140,6 +140,14 @@ fn context(context: &ContextView) -> Value {
         "unwritten": counters.unwritten,
         "batches": counters.batches,
         "batch_failures": counters.batch_failures,
+        "sync": context.sync.as_ref().map(|sync| json!({
+            "server": sync.server,
+            "connected": sync.connected,
+            "lag_seconds": seconds(sync.lag),
+            "sent": sync.sent,
+            "applied": sync.applied,
+            "error": sync.error,
+        })),
     })
 }
 

@@ -128,6 +128,19 @@ pub(super) struct ContextView {
     pub(super) bytes_max: usize,
     /// Where the copy on disk is.
     pub(super) path: Option<String>,
+    /// `None` if it is not shared.
+    pub(super) sync: Option<SyncView>,
+}
+
+/// How the sharing of context goes.
+#[derive(Clone, Debug)]
+pub(super) struct SyncView {
+    pub(super) server: String,
+    pub(super) connected: bool,
+    pub(super) lag: Duration,
+    pub(super) sent: u64,
+    pub(super) applied: u64,
+    pub(super) error: Option<String>,
 }
 
 /// Rules that a status lists.
@@ -349,6 +362,14 @@ impl ContextView {
             entries_max: settings.limits.entries_max,
             bytes_max: settings.limits.bytes_max,
             path: settings.directory.as_ref().map(|path| path.display().to_string()),
+            sync: gate.context.sync.as_ref().map(|sync| SyncView {
+                server: sync.server.clone(),
+                connected: sync.is_connected(),
+                lag: sync.lag(),
+                sent: sync.sent.get(),
+                applied: sync.applied.get(),
+                error: sync.error.borrow().clone(),
+            }),
         }
     }
 }

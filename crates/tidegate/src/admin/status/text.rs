@@ -206,7 +206,11 @@ fn waf(survey: &Survey, out: &mut String) {
 fn context(survey: &Survey, out: &mut String) {
     let counters = &survey.context.counters;
     // A gate whose rules remember nothing need not hear of it.
-    if counters.entries == 0 && counters.expired == 0 && survey.context.path.is_none() {
+    if counters.entries == 0
+        && counters.expired == 0
+        && survey.context.path.is_none()
+        && survey.context.sync.is_none()
+    {
         return;
     }
     let mut table = Table::new(1, ["context", "now"]);
@@ -222,6 +226,14 @@ fn context(survey: &Survey, out: &mut String) {
         if number > 0 {
             row(name, number);
         }
+    }
+    if let Some(sync) = &survey.context.sync {
+        row("sent to other gates", sync.sent);
+        row("applied from other gates", sync.applied);
+        row(
+            "milliseconds apart from them",
+            u64::try_from(sync.lag.as_millis()).unwrap_or(u64::MAX),
+        );
     }
     if survey.context.path.is_some() {
         row("not on disk yet", counters.unwritten as u64);

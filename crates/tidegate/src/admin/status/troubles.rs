@@ -145,6 +145,15 @@ fn context(context: &ContextView, say: &mut impl FnMut(Gravity, String)) {
         );
         say(Gravity::Near, what);
     }
+    if let Some(sync) = context.sync.as_ref().filter(|sync| !sync.connected) {
+        let what = format!(
+            "context: not shared with other gates for {}: {}: {}",
+            span(sync.lag),
+            sync.server,
+            sync.error.as_deref().unwrap_or("not connected yet")
+        );
+        say(Gravity::Failing, what);
+    }
     if counters.batch_failures > 0 {
         let what = format!(
             "context: {} batches could not be written to disk since the start, and {} variables wait",

@@ -26,7 +26,7 @@ pub(crate) use sites::{
 };
 
 pub(crate) use firewall::{ExcludedRules, Exclusion, inspect, waf};
-pub(crate) use kept::context;
+pub(crate) use kept::{context, context_sync};
 
 use super::node::{self, Node};
 use kind::Kind;
@@ -371,8 +371,8 @@ impl Section {
 }
 
 /// Keys of options that hold secrets.
-pub(crate) const SECRET_KEYS: [&str; 3] =
-    [admin::TOKEN.key, log::HASH_KEY.key, group::STICKY_SECRET.key];
+pub(crate) const SECRET_KEYS: [&str; 4] =
+    [admin::TOKEN.key, log::HASH_KEY.key, group::STICKY_SECRET.key, context_sync::PASSWORD.key];
 
 /// The whole table.
 pub(crate) fn table() -> Vec<&'static Section> {
