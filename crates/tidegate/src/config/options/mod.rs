@@ -371,8 +371,13 @@ impl Section {
 }
 
 /// Keys of options that hold secrets.
-pub(crate) const SECRET_KEYS: [&str; 4] =
-    [admin::TOKEN.key, log::HASH_KEY.key, group::STICKY_SECRET.key, context_sync::PASSWORD.key];
+pub(crate) const SECRET_KEYS: [&str; 5] = [
+    admin::TOKEN.key,
+    log::HASH_KEY.key,
+    group::STICKY_SECRET.key,
+    context_sync::PASSWORD.key,
+    waf::CHALLENGE_SECRET.key,
+];
 
 /// The whole table.
 pub(crate) fn table() -> Vec<&'static Section> {
