@@ -37,6 +37,7 @@ fn requests_are_tried_on_the_rules_of_their_route() {
         ("multipart", &["multipart.http"]),
         ("chain", &["POST", "http://shop.example/", "--data", "hour=23"]),
         ("detect", &["http://detect.example/?teapot=yes", "-H", "Cookie: a=b"]),
+        ("challenge", &["http://odd.example/?q=a--"]),
         ("drop", &["http://shop.example/?gone=yes"]),
         ("response", &["get.http", "--response", "passwd.http"]),
         ("all", &["http://shop.example/?q=a%1b%0a", "--all"]),

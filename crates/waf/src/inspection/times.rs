@@ -31,6 +31,25 @@ impl RuleTimes {
     }
 }
 
+/// The time of one rule after another.
+pub(super) struct Lap {
+    clock: MonotonicClock,
+    before: u64,
+}
+
+impl Lap {
+    pub(super) fn begin(clock: MonotonicClock) -> Self {
+        Self { clock, before: clock() }
+    }
+
+    /// Nanoseconds since the last one ended.
+    #[cold]
+    pub(super) fn end(&mut self) -> u64 {
+        let now = (self.clock)();
+        now.saturating_sub(std::mem::replace(&mut self.before, now))
+    }
+}
+
 impl Inspection {
     /// Measures each rule from now on.
     pub fn measure_rules(&mut self, clock: MonotonicClock) {

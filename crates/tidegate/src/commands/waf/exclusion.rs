@@ -11,7 +11,7 @@ use tidegate_waf::inspection::{Effect, Inspector, MatchedRule, Trace};
 use tidegate_waf::program::{Policy, compile_policy};
 
 use super::subject::Subject;
-use super::trial::{Outcome, Rules};
+use super::trial::{Decision, Outcome, Rules};
 use crate::config::options::Exclusion;
 
 /// How often further rules may come to light once others are silent.
@@ -184,19 +184,21 @@ pub(super) fn message(rule: &MatchedRule) -> String {
 }
 
 /// The rules without which the request would pass: the one that decides, or, where that one only
-/// looks at a score, those that wrote to `TX`.
+/// looks at a score or the score asks for a challenge, those that wrote to `TX`.
 pub(super) fn contributors(outcome: &Outcome) -> Vec<&MatchedRule> {
     let stops = |rule: &&MatchedRule| rule.effect != Effect::Noted;
-    let Some(decider) = outcome.rules.iter().find(stops) else { return Vec::new() };
-    if !variables(decider).is_empty() {
-        return vec![decider];
+    let decider = outcome.rules.iter().find(stops);
+    match decider {
+        None if outcome.decision != Decision::Challenged => return Vec::new(),
+        Some(decider) if !variables(decider).is_empty() => return vec![decider],
+        None | Some(_) => {}
     }
     let writes = |rule: &&MatchedRule| {
         let changes = rule.traced.as_ref().is_some_and(|traced| !traced.changes.is_empty());
         rule.rule.id != 0 && changes && rule.logged.log && !variables(rule).is_empty()
     };
     let found: Vec<&MatchedRule> = outcome.rules.iter().filter(writes).collect();
-    if found.is_empty() { vec![decider] } else { found }
+    if found.is_empty() { decider.into_iter().collect() } else { found }
 }
 
 /// The variables on which a rule matched, as exclusions name them: for each link of its chain, those

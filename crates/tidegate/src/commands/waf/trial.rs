@@ -107,6 +107,12 @@ impl Rules {
         }
     }
 
+    /// The score from which a request of this place has to come with a pass.
+    fn challenge_from(&self, subject: &Subject) -> Option<i64> {
+        let (place, _) = self.find(subject).ok()?;
+        self.inspect(place)?.challenge.as_ref()?.score_from.map(i64::from)
+    }
+
     /// The client behind trusted proxies, and the scheme it used.
     fn origin(&self, subject: &Subject) -> (IpAddr, Scheme) {
         let peer = Peer::new(subject.peer);
@@ -133,7 +139,8 @@ impl Rules {
         let (protocol, id) = (subject.protocol().as_str(), subject.id.as_bytes());
         view::request_head(&mut inspection, &subject.request, protocol, id, &mut Vec::new());
         let moment = Moment { epoch_ms: subject.unix_millis, elapsed_us: 0 };
-        let mut run = Running { inspection, inspector, moment, ended: Ended::No };
+        let challenge = self.challenge_from(subject);
+        let mut run = Running { inspection, inspector, moment, challenge, ended: Ended::No };
         run.request(subject);
         if let Some(answer) = &subject.answer {
             run.response(answer);
@@ -148,6 +155,8 @@ struct Running<'a> {
     inspection: Inspection,
     inspector: &'a mut Inspector,
     moment: Moment,
+    /// The score from which a browser has to prove some work.
+    challenge: Option<i64>,
     ended: Ended,
 }
 
@@ -155,6 +164,8 @@ struct Running<'a> {
 enum Ended {
     No,
     By(Stop, Phase),
+    /// It is answered with a challenge.
+    Challenged,
 }
 
 impl Running<'_> {
@@ -208,6 +219,16 @@ impl Running<'_> {
         }
         self.inspection.request_body_end(end);
         self.phase(Phase::RequestBody);
+        let odd = self.inbound().zip(self.challenge).is_some_and(|(score, from)| score >= from);
+        if self.goes_on() && self.inspection.mode() == Mode::Block && odd {
+            self.ended = Ended::Challenged;
+        }
+    }
+
+    /// The inbound score so far.
+    fn inbound(&self) -> Option<i64> {
+        let names = ["blocking_inbound_anomaly_score", "anomaly_score"];
+        names.iter().find_map(|name| self.inspection.tx_number(name))
     }
 
     fn response(&mut self, answer: &subject::Answer) {
@@ -232,14 +253,15 @@ impl Running<'_> {
     }
 
     fn outcome(self) -> Outcome {
+        let inbound = self.inbound();
         let Self { inspection, inspector, ended, .. } = self;
         let number = |names: &[&str]| names.iter().find_map(|name| inspection.tx_number(name));
-        let inbound = number(&["blocking_inbound_anomaly_score", "anomaly_score"]);
         let outbound = number(&["blocking_outbound_anomaly_score", "outbound_anomaly_score"]);
         let rules = inspection.matched_rules().to_vec();
         let would = rules.iter().find(|rule| rule.effect == Effect::WouldDecide);
         let decision = match ended {
             Ended::By(stop, phase) => Decision::Stopped(stop, phase),
+            Ended::Challenged => Decision::Challenged,
             Ended::No => match would {
                 Some(rule) => Decision::Would(rule.rule.id, rule.phase),
                 None => Decision::Pass,
@@ -288,6 +310,8 @@ pub(super) enum Decision {
     Pass,
     /// It passes because the mode is `detect`; this rule would have stopped it in this phase.
     Would(u64, Phase),
+    /// Its score asks for a pass, which a browser has to earn.
+    Challenged,
     /// It is stopped in this phase.
     Stopped(Stop, Phase),
 }
@@ -311,11 +335,12 @@ pub(super) enum How {
 }
 
 impl Decision {
-    /// The rule that stops the request, or would; 0 is a limit.
+    /// The rule that keeps the request from passing, or would; 0 is a limit or a challenge.
     pub(super) fn rule(&self) -> Option<u64> {
         match self {
             Self::Pass => None,
             Self::Would(rule, _) => Some(*rule),
+            Self::Challenged => Some(0),
             Self::Stopped(stop, _) => Some(stop.rule),
         }
     }
@@ -323,7 +348,7 @@ impl Decision {
     /// The status that the client gets for it, if the gate answers.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
-            Self::Pass | Self::Would(..) => None,
+            Self::Pass | Self::Would(..) | Self::Challenged => None,
             Self::Stopped(stop, _) => match stop.how {
                 How::Deny(status) | How::Redirect(status, _) => Some(status),
                 How::Drop => None,
@@ -344,6 +369,7 @@ impl Decision {
         match self {
             Self::Pass => "pass",
             Self::Would(..) => "would_deny",
+            Self::Challenged => "challenge",
             Self::Stopped(stop, _) => match stop.how {
                 How::Deny(_) => "deny",
                 How::Drop => "drop",

@@ -135,7 +135,7 @@ impl<'a> Runner<'a> {
             Some(_) => judge(&sides.new, subject, Trace::All, &mut self.new),
             None => judge(&sides.old, subject, Trace::All, &mut self.old),
         };
-        let was_stopped = matches!(before, Decision::Stopped(..));
+        let was_stopped = matches!(before, Decision::Stopped(..) | Decision::Challenged);
         let is_worse = after.rule().is_some() && !was_stopped;
         self.changes.add(&Change { before, after, subject, traced: traced.as_ref() });
         if is_worse && !self.is_known(subject) {

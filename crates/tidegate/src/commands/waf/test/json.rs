@@ -20,11 +20,11 @@ pub(super) fn tell(tried: &Tried<'_>, told: Told) -> String {
             How::Redirect(status, to) => (Some(status), Some(shown(to))),
             How::Drop => (None, None),
         },
-        Decision::Pass | Decision::Would(..) => (None, None),
+        Decision::Pass | Decision::Would(..) | Decision::Challenged => (None, None),
     };
     let phase = match &outcome.decision {
         Decision::Stopped(_, phase) | Decision::Would(_, phase) => Some(phase.number()),
-        Decision::Pass => None,
+        Decision::Pass | Decision::Challenged => None,
     };
     let rules = outcome.rules.iter();
     let rules: Vec<Value> = rules

@@ -82,6 +82,9 @@ fn remarks(page: &mut Page, subject: &Subject) {
 fn verdict(decision: &Decision) -> String {
     match decision {
         Decision::Pass => "it passes".into(),
+        Decision::Challenged => {
+            "challenged for its score: a browser without a pass has to prove some work".into()
+        }
         Decision::Would(rule, phase) => {
             format!(
                 "it passes; in mode `block`, rule {rule} would stop it in phase {}",
