@@ -24,7 +24,8 @@ BROWSER = (
 
 WORDS = (
     "harbour morning the gate opens and every boat waits for its turn bridge of tide candle garden lamp river "
-    "letter winter stone"
+    "letter winter stone kitchen yellow paper market over under quiet copper window to in a with summer basket "
+    "feather mountain silver thread carries between before after early late wooden table round small large blue"
 ).split()
 
 FORM = "application/x-www-form-urlencoded"
@@ -50,7 +51,12 @@ def _post(kind: str, body: bytes) -> bytes:
 
 
 def _prose(seed: int, words: int) -> str:
-    return " ".join(WORDS[(seed * 7 + n * 5 + n // 3) % len(WORDS)] for n in range(words))
+    """Words that no other seed has in this order: no value is like another, as in real bodies."""
+    state, chosen = seed * 2_654_435_761 + words, []
+    for _ in range(words):
+        state = (state * 6_364_136_223_846_793_005 + 1_442_695_040_888_963_407) & 0xFFFF_FFFF_FFFF_FFFF
+        chosen.append(WORDS[(state >> 33) % len(WORDS)])
+    return " ".join(chosen)
 
 
 def _form() -> bytes:

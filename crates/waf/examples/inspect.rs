@@ -55,17 +55,21 @@ const BROWSER: &[(&str, &str)] = &[
     ("Sec-Fetch-Site", "same-origin"),
 ];
 
-const WORDS: &[&str] = &[
-    "harbour", "morning", "the", "gate", "opens", "and", "every", "boat", "waits", "for", "its",
-    "turn", "bridge", "of", "tide", "candle", "garden", "lamp", "river", "letter", "winter",
-    "stone",
-];
+const WORDS: &str = "harbour morning the gate opens and every boat waits for its turn bridge of tide \
+    candle garden lamp river letter winter stone kitchen yellow paper market over under quiet copper \
+    window to in a with summer basket feather mountain silver thread carries between before after \
+    early late wooden table round small large blue";
 
+/// Words that no other seed has in this order: no value is like another, as in real bodies.
 fn prose(seed: usize, words: usize) -> String {
-    (0..words)
-        .map(|n| WORDS[(seed * 7 + n * 5 + n / 3) % WORDS.len()])
-        .collect::<Vec<_>>()
-        .join(" ")
+    let known: Vec<&str> = WORDS.split_whitespace().collect();
+    let mut state = (seed as u64).wrapping_mul(2_654_435_761) + words as u64;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        known[(state >> 33) as usize % known.len()]
+    };
+    (0..words).map(|_| next()).collect::<Vec<_>>().join(" ")
 }
 
 /// About 130 bytes for each value, as orders and articles have them.
