@@ -1,0 +1,13 @@
+//! An HTTP cache (RFC 9111): what may be stored, for how long, for which requests, and what becomes
+//! of it.
+//!
+//! The modules beside [`mod@time`] are named by the RFC's words. They are pure: requests, responses,
+//! settings and the time come as arguments, and decisions leave as values whose variants say why.
+//! None of them reads a clock or waits. What a response says is read once, when it is stored; what a
+//! request asks of it is then a few comparisons.
+
+#![forbid(unsafe_code)]
+
+pub mod hash;
+pub mod tags;
+pub mod time;
