@@ -242,14 +242,26 @@ pub(crate) struct WafTest {
 /// `tidegate context`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Context {
-    /// Show a record, or one variable of it.
+    /// Show variables: of a collection, of a record, or one.
     Get {
         /// `global`, `ip`, `resource`, `session` or `user`.
         collection: String,
-        /// The record, such as `203.0.113.7`.
-        key: String,
+        /// The record, such as `203.0.113.7`; without it, all of the collection.
+        key: Option<String>,
         /// The variable.
         name: Option<String>,
+        /// Only records whose keys begin so; with a KEY, variables whose names do.
+        #[arg(long, conflicts_with = "name")]
+        prefix: Option<String>,
+        /// How many at most, up to 100,000.
+        #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with = "name")]
+        limit: u32,
+        /// Begin behind this record, which a listing that was cut names.
+        #[arg(long, value_name = "KEY", conflicts_with = "key")]
+        after: Option<String>,
+        /// Begin behind this variable.
+        #[arg(long, value_name = "NAME", conflicts_with = "name")]
+        after_name: Option<String>,
         /// Print JSON, for machines.
         #[arg(long)]
         json: bool,

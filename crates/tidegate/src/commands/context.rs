@@ -35,13 +35,28 @@ pub(crate) fn run(arguments: &cli::Context) -> ExitCode {
         Err(code) => return code,
     };
     match arguments {
-        cli::Context::Get { collection, key, name, json, .. } => {
+        cli::Context::Get {
+            collection, key, name, json, prefix, limit, after, after_name, ..
+        } => {
             let accept = if *json { "application/json" } else { TEXT };
-            admin::ask(&listener, "GET", &path(collection, key, name.as_deref()), accept)
+            let path = match (key, name) {
+                (Some(key), Some(name)) => path(collection, key, Some(name)),
+                (key, _) => {
+                    let limit = limit.to_string();
+                    let key = key.as_ref().map(|key| format!("/{}", encoded(key)));
+                    let query = query(&[
+                        ("limit", Some(&limit)),
+                        ("prefix", prefix.as_deref()),
+                        ("after", after.as_deref()),
+                        ("after_name", after_name.as_deref()),
+                    ]);
+                    format!("/context/{}{}{query}", encoded(collection), key.unwrap_or_default())
+                }
+            };
+            admin::ask(&listener, "GET", &path, accept)
         }
         cli::Context::Put { collection, key, name, value, ttl, .. } => {
-            let ttl = ttl.as_ref().map(|ttl| format!("?ttl={}", encoded(ttl)));
-            let path = path(collection, key, Some(name)) + &ttl.unwrap_or_default();
+            let path = path(collection, key, Some(name)) + &query(&[("ttl", ttl.as_deref())]);
             let body = Body::whole(value.clone());
             admin::told(client::ask(&listener, Ask { body, ..Ask::new("PUT", &path, TEXT) }))
         }
@@ -64,11 +79,16 @@ fn path(collection: &str, key: &str, name: Option<&str>) -> String {
     format!("/context/{}/{}{name}", encoded(collection), encoded(key))
 }
 
+/// The parameters that are given, as they stand behind a path.
+fn query(parameters: &[(&str, Option<&str>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some((name, (*value)?)));
+    let given: Vec<_> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    if given.is_empty() { String::new() } else { format!("?{}", given.join("&")) }
+}
+
 fn watch(listener: &Admin, collection: Option<&str>, prefix: Option<&str>) -> ExitCode {
-    let collection = collection.map(|collection| format!("collection={}", encoded(collection)));
-    let prefix = prefix.map(|prefix| format!("prefix={}", encoded(prefix)));
-    let wanted: Vec<String> = [collection, prefix].into_iter().flatten().collect();
-    let path = format!("/context/watch?{}", wanted.join("&"));
+    let wanted = query(&[("collection", collection), ("prefix", prefix)]);
+    let path = format!("/context/watch{wanted}");
     admin::told(client::follow(listener, &path, |piece| {
         // An empty line only asks whether somebody is there.
         if piece != b"\n" {
@@ -91,8 +111,7 @@ fn load(listener: &Admin, file: &Path, replace: Option<&str>) -> ExitCode {
     };
     let (sender, pieces) = mpsc::channel(PIECES_MAX);
     let reading = std::thread::spawn(move || send(source, &sender));
-    let replace = replace.map(|collection| format!("?replace={}", encoded(collection)));
-    let path = format!("/context/load{}", replace.unwrap_or_default());
+    let path = format!("/context/load{}", query(&[("replace", replace)]));
     let body = Body::Pieces(pieces);
     let ask = Ask { body, patience: Patience::Gates, ..Ask::new("POST", &path, TEXT) };
     let answer = client::ask(listener, ask);

@@ -175,12 +175,123 @@ fn an_operator_writes_what_rules_read() {
     check(&["get", "tx", "a"], "`tx` is not a collection: there are global, ip");
     check(&["put", "ip", "a", "b", "c", "--ttl", "soon"], "a number of seconds");
     let long = "x".repeat(20_000);
-    check(&["put", "ip", "a", "b", &long], "the value cannot be taken");
+    check(&["put", "ip", "a", "b", &long], "`value_max` of [context] allows 16,384 bytes");
     check(&["put", "ip", &long[..2000], "b", "c"], "`key_max` of [context]");
     assert_eq!(gate.ask("POST", "/context/ip/a/b").0, 400);
+    let (status, said) = gate.ask("PUT", "/context/ip/a/b?tll=5");
+    assert_eq!((status, said.contains("did you mean `ttl`?")), (400, true), "{said}");
+    assert_eq!(gate.ask("GET", "/context/ip/a/b").0, 404, "a write that is refused writes nothing");
     let stream = std::os::unix::net::UnixStream::connect(gate.path("admin.sock")).unwrap();
     let (status, _) = crate::gate::ask(stream, "PUT", "/context/ip/a/b", "Host: localhost\r\n");
     assert_eq!(status, 403, "what changes something must say that it is no web page");
+}
+
+/// The example of docs/context.md.
+const MARKETPLACE: &str = r#"
+SecRule REQUEST_COOKIES:customer "@rx ^[a-z0-9-]{1,40}$" \
+    "id:2001,phase:1,pass,nolog,setuid:%{MATCHED_VAR}"
+SecRule USER:blocked "@unconditionalMatch" \
+    "id:2002,phase:1,deny,status:403,msg:'Customer is blocked: %{MATCHED_VAR}'"
+SecRule ARGS:item "@rx ^[a-z0-9-]{1,40}$" \
+    "id:2003,phase:2,pass,nolog,initcol:resource=%{MATCHED_VAR}"
+SecRule ARGS:offer "@lt %{RESOURCE.price}" \
+    "id:2004,phase:2,deny,status:409,msg:'Offer below the price'"
+SecRule &USER:limit "@eq 1" "id:2005,phase:2,deny,status:403,chain,msg:'Above the limit'"
+    SecRule ARGS:offer "@gt %{USER.limit}"
+"#;
+
+#[test]
+fn a_feed_tells_rules_of_prices_limits_and_blocked_customers() {
+    let origin = Origin::start("one");
+    let gate = start(&origin, "");
+    fs::write(gate.path("own.conf"), MARKETPLACE).unwrap();
+    gate.order(&["reload"]);
+    let feed = gate.path("feed.csv");
+    let tell = |lines: &str| {
+        fs::write(&feed, lines).unwrap();
+        gate.order(&["context", "load", feed.to_str().unwrap()]);
+    };
+    tell(
+        "resource,item-1,price,1990,600\nuser,c-1,blocked,chargeback,forever\nuser,c-2,limit,5000,60\n",
+    );
+    let check = |customer: &str, query: &str, expected: u16| {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::net::TcpStream::connect(gate.address).unwrap();
+        write!(
+            stream,
+            "GET /buy?{query} HTTP/1.1\r\nHost: a\r\nCookie: customer={customer}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {expected} ")),
+            "{customer} {query}: {answer}"
+        );
+    };
+    check("c-1", "item=item-1&offer=2000", 403);
+    check("c-2", "item=item-1&offer=1989", 409);
+    check("c-2", "item=item-1&offer=1990", 200);
+    check("c-2", "item=item-1&offer=5001", 403);
+    check("c-3", "item=item-1&offer=5001", 200);
+    check("c-3", "item=item-2&offer=1", 200);
+    tell("resource,item-1,price,2990,600\nresource,item-2,price,2,600\nuser,c-3,blocked,fraud\n");
+    check("c-2", "item=item-1&offer=1990", 409);
+    check("c-2", "item=item-2&offer=1", 409);
+    check("c-3", "item=item-1&offer=5001", 403);
+    gate.order(&["context", "del", "user", "c-3", "blocked"]);
+    check("c-3", "item=item-1&offer=5001", 200);
+}
+
+#[test]
+fn what_is_much_is_shown_in_pages() {
+    let gate = plain("");
+    let file = gate.path("list");
+    // Keys that begin as others do, and one record with more than a page holds.
+    let line =
+        |number: usize| format!("ip,a{},one,1,forever\nip,a/b,n{number:02},2,60\n", number % 10);
+    fs::write(&file, (0..30).map(line).collect::<String>() + "ip,b,one,1\nuser,a,one,1\n").unwrap();
+    gate.order(&["context", "load", file.to_str().unwrap()]);
+    let read_all = |path: &str| {
+        let (mut next, mut seen) = (Some(format!("{path}&format=json")), Vec::new());
+        while let Some(path) = next {
+            let (status, page) = gate.ask("GET", &path);
+            assert_eq!(status, 200, "{path}: {page}");
+            let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+            let variables = page["variables"].as_array().unwrap();
+            assert!((1..=7).contains(&variables.len()), "{path}: {page}");
+            seen.extend(variables.iter().map(|variable| {
+                let part = |name: &str| variable[name].as_str().unwrap_or_default().to_owned();
+                (part("key"), part("name"))
+            }));
+            next = page["next"].as_str().map(|next| format!("{next}&format=json"));
+        }
+        seen
+    };
+    let names = (0..30).map(|number| format!("n{number:02}"));
+    let in_record = names.clone().map(|name| (String::new(), name));
+    assert_eq!(read_all("/context/ip/a%2Fb?limit=7"), in_record.clone().collect::<Vec<_>>());
+    let tens = in_record.filter(|(_, name)| name.starts_with("n1")).collect::<Vec<_>>();
+    assert_eq!(read_all("/context/ip/a%2Fb?limit=3&prefix=N1"), tens);
+    let keyed = names.map(|name| ("a/b".to_owned(), name));
+    let numbered = (0..10).map(|number| (format!("a{number}"), "one".to_owned()));
+    let all: Vec<_> = keyed.chain(numbered).collect();
+    assert_eq!(read_all("/context/ip?limit=7&prefix=a"), all);
+    assert_eq!(read_all("/context/ip?limit=1"), [all, vec![("b".into(), "one".into())]].concat());
+
+    let said = gate.order(&["context", "get", "ip", "--prefix", "a", "--limit", "31"]);
+    assert!(said.ends_with("and more, after `a0` `one`\n"), "{said}");
+    let said = gate.order(&["context", "get", "ip", "--after", "a8"]);
+    assert_eq!(said, "a9  one = 1  (for ever)\nb  one = 1  (for 59 min)\n");
+    let said = gate.order(&["context", "get", "ip", "a/b", "--after-name", "n28"]);
+    assert!(said.starts_with("n29 = 2  (for ") && said.lines().count() == 1, "{said}");
+    let check = |arguments: &[&str], expected: &str| {
+        let said = gate.refused_order(&[&["context", "get"], arguments].concat());
+        assert!(said.contains(expected), "{said}");
+    };
+    check(&["ip", "--limit", "100001"], "`limit` must be a number from 1 to 100000");
+    check(&["ip", "--after-name", "n"], "`after_name` wants `after`");
+    check(&["ip", "a/b", "--prefix", "x"], "ip has no record `a/b`");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod admin;
 mod client;
 mod context;
 mod gate;
+mod kills;
 mod origin;
 mod reload;
 mod serve;

@@ -182,6 +182,22 @@ fn gates_share_what_they_write_and_count() {
     for gate in [&one, &two, &three] {
         becomes(gate, "ip/192.0.2.9/blocked", Some("1"));
     }
+    // What is loaded in one gate, all gates have, and what the load replaces is gone everywhere.
+    let file = one.path("list");
+    let list = |range: std::ops::Range<u32>| {
+        let lines = range.map(|number| format!("user,u{number},limit,{number},forever"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    fs::write(&file, list(0..500)).unwrap();
+    one.order(&["context", "load", file.to_str().unwrap()]);
+    becomes(&two, "user/u499/limit", Some("499"));
+    assert_eq!(value(&two, "user/u0/limit").as_deref(), Some("0"), "changes come in their order");
+    fs::write(&file, list(1..500)).unwrap();
+    two.order(&["context", "load", file.to_str().unwrap(), "--replace", "user"]);
+    for gate in [&one, &three] {
+        becomes(gate, "user/u0/limit", None);
+        becomes(gate, "user/u1/limit", Some("1"));
+    }
     let four = start(&server, &origin, "");
     assert_eq!(value(&four, "ip/192.0.2.9/blocked").as_deref(), Some("1"));
     server.order("XADD tidegate:changes * collection ip key 192.0.2.9 name blocked change del");

@@ -195,21 +195,21 @@ impl Context {
         });
     }
 
-    /// Visits the variables of a record as [`Self::each`] does, each with the time when it is
-    /// forgotten (milliseconds since the epoch) unless it is written before; `None` for never.
-    pub fn each_until(
+    /// Visits variables from a place on, that of `name` in `record`, in the order of collections,
+    /// keys and names, until `visit` breaks. Each comes with the time when it is forgotten
+    /// (milliseconds since the epoch) unless it is written before; `None` for never.
+    pub fn each_from(
         &self,
         record: Record<'_>,
+        name: &[u8],
         now_ms: u64,
-        mut visit: impl FnMut(&[u8], Value<'_>, Option<u64>) -> ControlFlow<()>,
+        mut visit: impl FnMut(Record<'_>, &[u8], Value<'_>, Option<u64>) -> ControlFlow<()>,
     ) {
-        self.store.walk(Place { record, name: b"" }, now_ms, |slot, plain| {
-            if slot.kept.record() != record {
-                return ControlFlow::Break(());
-            }
+        self.store.walk(Place { record, name }, now_ms, |slot, plain| {
             match plain.and_then(|plain| Some((plain.value()?, slot.due_ms(plain)))) {
                 Some((value, due_ms)) => {
-                    visit(&slot.name, value, Some(due_ms).filter(|due_ms| *due_ms != u64::MAX))
+                    let until_ms = Some(due_ms).filter(|due_ms| *due_ms != u64::MAX);
+                    visit(slot.kept.record(), &slot.name, value, until_ms)
                 }
                 None => ControlFlow::Continue(()),
             }

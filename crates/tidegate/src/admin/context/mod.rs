@@ -1,11 +1,14 @@
 //! `/context`: what rules remember, read, written, loaded and watched from outside.
 
 mod change;
+mod listing;
+mod query;
 mod watch;
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
@@ -18,16 +21,18 @@ use tidegate_waf::context::{
     Collection, Context, Entry, LoadRefused, Loaded, Record, Refused, Scope, Value,
 };
 
+use self::query::Query;
 use super::answer::{Answer, Form, Sent};
-use super::shown::{count, span};
+use super::shown::count;
 use crate::context::lines::{Lines, Mistake, collection_named, lifetime};
 use crate::control::Gate;
 
 /// How long a bulk load may take to come in.
 pub(super) const LOAD_MAX: Duration = Duration::from_mins(10);
-/// Variables that a listing shows, unless more are asked for, and at most.
-const LISTED: usize = 1000;
-const LISTED_MAX: usize = 100_000;
+/// Bulk loads at once: each holds its lines until all of them are there.
+const LOADS_MAX: usize = 4;
+
+static LOADS: Seats = Seats::new(LOADS_MAX);
 
 /// Answers what is asked of `/context`; `path` is what follows it.
 pub(super) async fn answer<B>(gate: &Gate, request: Request<B>, path: &[&str], form: Form) -> Sent
@@ -36,29 +41,32 @@ where
     B::Error: std::error::Error + Send + Sync + 'static,
 {
     let (head, body) = request.into_parts();
-    let query = Query::of(head.uri.query());
+    let query = head.uri.query();
     let get = matches!(head.method, Method::GET | Method::HEAD);
-    if path == ["watch"] && get {
-        return match watch::begin(gate, &query) {
-            Ok(sent) => sent,
-            Err(refusal) => refusal.send(form),
-        };
-    }
     let answer = match (path, &head.method) {
-        ([], _) if get => Ok(summary(gate)),
-        (["load"], &Method::POST) => load(gate, body, &query).await,
-        ([collection], _) if get => list(gate, collection, &query),
-        ([collection, key], _) if get => one(gate, collection, key, None),
-        ([collection, key, name], _) if get => one(gate, collection, key, Some(name)),
+        ([], _) if get => Query::of(query, &[]).map(|_| summary(gate)),
+        (["watch"], _) if get => match watch::begin(gate, query) {
+            Ok(sent) => return sent,
+            Err(refusal) => Err(refusal),
+        },
+        (["load"], &Method::POST) => load(gate, body, query).await,
+        ([segment], _) if get => collection(segment).and_then(|collection| {
+            let query = Query::of(query, &listing::OF_COLLECTION)?;
+            listing::of_collection(&gate.context.context, collection, &query)
+        }),
+        ([collection, key], _) if get => one(gate, collection, key, None, query),
+        ([collection, key, name], _) if get => one(gate, collection, key, Some(name), query),
         ([collection, key, name], &Method::PUT) => {
-            put(gate, [collection, key, name], body, &query).await
+            put(gate, [collection, key, name], body, query).await
         }
-        ([collection, key], &Method::DELETE) => delete(gate, collection, key, None),
-        ([collection, key, name], &Method::DELETE) => delete(gate, collection, key, Some(name)),
+        ([collection, key], &Method::DELETE) => delete(gate, collection, key, None, query).await,
+        ([collection, key, name], &Method::DELETE) => {
+            delete(gate, collection, key, Some(name), query).await
+        }
         _ => Err(bad(
             "variables are at /context/COLLECTION/KEY/NAME (GET, PUT, DELETE), records at \
-             /context/COLLECTION/KEY (GET, DELETE); there are /context/load (POST) and \
-             /context/watch (GET) besides",
+             /context/COLLECTION/KEY (GET, DELETE), lists at /context/COLLECTION (GET); there are \
+             /context/load (POST) and /context/watch (GET) besides",
         )),
     };
     answer.unwrap_or_else(|refusal| refusal).send(form)
@@ -66,32 +74,6 @@ where
 
 fn bad(reason: impl Into<String>) -> Answer {
     Answer::failure(StatusCode::BAD_REQUEST, reason)
-}
-
-/// The parameters of a request.
-struct Query(Vec<(String, String)>);
-
-impl Query {
-    fn of(query: Option<&str>) -> Query {
-        let parameters = query.unwrap_or_default().split('&').filter(|one| !one.is_empty());
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        Query(
-            parameters
-                .map(|parameter| {
-                    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-                    (decoded(name), decoded(value))
-                })
-                .collect(),
-        )
-    }
-
-    fn find(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    fn collection(&self, name: &str) -> Result<Option<Collection>, Answer> {
-        self.find(name).map(|name| collection_named(name.as_bytes()).map_err(bad)).transpose()
-    }
 }
 
 /// A part of the path: any bytes but none at all.
@@ -129,84 +111,22 @@ fn summary(gate: &Gate) -> Answer {
     )
 }
 
-/// Variables of a collection, in the order of keys and names.
-fn list(gate: &Gate, collection_segment: &str, query: &Query) -> Result<Answer, Answer> {
-    let collection = collection(collection_segment)?;
-    let prefix = query.find("prefix").unwrap_or_default();
-    let limit = query.find("limit").map_or(Some(LISTED), |limit| limit.parse().ok());
-    let limit = limit
-        .filter(|limit| (1..=LISTED_MAX).contains(limit))
-        .ok_or_else(|| bad(format!("`limit` must be a number from 1 to {LISTED_MAX}")))?;
-    let (mut lines, mut variables, mut more) = (String::new(), Vec::new(), false);
-    let now_ms = clock::unix_millis();
-    gate.context.context.each_keyed(
-        collection,
-        prefix.as_bytes(),
-        now_ms,
-        |record, name, value| {
-            if variables.len() == limit {
-                more = true;
-                return ControlFlow::Break(());
-            }
-            let (key, name, value) = (text(record.key), text(name), text_of(value));
-            // Writing to a string cannot fail.
-            let _ = writeln!(lines, "{key}  {name} = {}", value.escape_debug());
-            variables.push(json!({ "key": key, "name": name, "value": value }));
-            ControlFlow::Continue(())
-        },
-    );
-    if more {
-        let _ = writeln!(lines, "and more: `limit` shows up to {LISTED_MAX}");
-    }
-    let json = json!({ "collection": collection.name(), "variables": variables, "more": more });
-    Ok(Answer::ok(lines, json))
-}
-
 /// A record, or one variable of it.
 fn one(
     gate: &Gate,
     collection_segment: &str,
     key: &str,
     name: Option<&str>,
+    query: Option<&str>,
 ) -> Result<Answer, Answer> {
     let (collection, key) = (collection(collection_segment)?, part(key)?);
     let name = name.map(name_of).transpose()?;
-    let record = Record::new(collection, &key);
-    let (context, now_ms) = (&gate.context.context, clock::unix_millis());
-    let (mut lines, mut variables) = (String::new(), Vec::new());
-    context.each_until(record, now_ms, |own, value, until_ms| {
-        if name.as_ref().is_some_and(|name| name.as_slice() != own) {
-            return ControlFlow::Continue(());
-        }
-        let left = until_ms.map(|until_ms| Duration::from_millis(until_ms.saturating_sub(now_ms)));
-        let (own, value) = (text(own), text_of(value));
-        let shown = left.map_or_else(|| "for ever".into(), |left| format!("for {}", span(left)));
-        let _ = writeln!(lines, "{own} = {}  ({shown})", value.escape_debug());
-        variables.push(json!({
-            "name": own,
-            "value": value,
-            "seconds_left": left.map(|left| left.as_secs()),
-        }));
-        ControlFlow::Continue(())
-    });
-    if variables.is_empty() {
-        return Err(none(record, name.as_deref()));
-    }
-    let about = context.about(record, now_ms).map(|about| {
-        json!({
-            "created_ms": about.created_ms,
-            "updated_ms": about.updated_ms,
-            "timeout_seconds": about.timeout_s,
-            "updates": about.updates,
-        })
-    });
-    let json = json!({
-        "collection": collection.name(),
-        "key": text(&key),
-        "record": about,
-        "variables": variables,
-    });
-    Ok(Answer::ok(lines, json))
+    let (context, record) = (&gate.context.context, Record::new(collection, &key));
+    let found = match &name {
+        Some(name) => listing::of_name(context, record, name, &Query::of(query, &[])?),
+        None => listing::of_record(context, record, &Query::of(query, &listing::OF_RECORD)?),
+    };
+    found?.ok_or_else(|| none(record, name.as_deref()))
 }
 
 fn none(record: Record<'_>, name: Option<&[u8]>) -> Answer {
@@ -222,7 +142,7 @@ async fn put<B>(
     gate: &Gate,
     [collection_segment, key, name]: [&str; 3],
     body: B,
-    query: &Query,
+    query: Option<&str>,
 ) -> Result<Answer, Answer>
 where
     B: hyper::body::Body<Data = Bytes>,
@@ -230,11 +150,16 @@ where
 {
     let (collection, key, name) = (collection(collection_segment)?, part(key)?, name_of(name)?);
     let now_ms = clock::unix_millis();
-    let ttl = query.find("ttl").map(|ttl| lifetime(ttl.as_bytes(), now_ms).map_err(bad));
-    let ttl = ttl.transpose()?;
+    let query = Query::of(query, &["ttl"])?;
+    let ttl = query.find("ttl").map(|ttl| lifetime(ttl, now_ms).map_err(bad)).transpose()?;
     let value_max = gate.context.settings.limits.value_bytes_max;
     let body = Limited::new(body, value_max).collect().await;
-    let value = body.map_err(|error| bad(format!("the value cannot be taken: {error}")))?;
+    let value = body.map_err(|error| {
+        bad(format!(
+            "the value cannot be taken: {error}; `value_max` of [context] allows {} bytes",
+            count(value_max as u64)
+        ))
+    })?;
     let value = value.to_bytes();
     let context = Arc::clone(&gate.context.context);
     let (own_key, own_name) = (key.clone(), name.clone());
@@ -258,28 +183,38 @@ where
     ))
 }
 
-fn delete(
+async fn delete(
     gate: &Gate,
     collection_segment: &str,
     key: &str,
     name: Option<&str>,
+    query: Option<&str>,
 ) -> Result<Answer, Answer> {
     let (collection, key) = (collection(collection_segment)?, part(key)?);
     let name = name.map(name_of).transpose()?;
-    let record = Record::new(collection, &key);
-    let (context, now_ms) = (&gate.context.context, clock::unix_millis());
-    let removed = match &name {
-        Some(name) => usize::from(context.remove(record, name, now_ms)),
-        None => remove_all(context, record, now_ms),
-    };
-    if removed == 0 {
-        return Err(none(record, name.as_deref()));
-    }
-    let key = text(&key);
-    Ok(Answer::ok(
-        format!("{collection} {key}: {removed} removed\n"),
-        json!({ "collection": collection.name(), "key": key, "removed": removed }),
-    ))
+    Query::of(query, &[])?;
+    let context = Arc::clone(&gate.context.context);
+    // A record may have very many variables.
+    let removing = tokio::task::spawn_blocking(move || {
+        let (record, now_ms) = (Record::new(collection, &key), clock::unix_millis());
+        let removed = match &name {
+            Some(name) => usize::from(context.remove(record, name, now_ms)),
+            None => remove_all(&context, record, now_ms),
+        };
+        if removed == 0 {
+            return Err(none(record, name.as_deref()));
+        }
+        let key = text(&key);
+        Ok(Answer::ok(
+            format!("{collection} {key}: {} removed\n", count(removed as u64)),
+            json!({ "collection": collection.name(), "key": key, "removed": removed }),
+        ))
+    });
+    removing.await.unwrap_or_else(|panic| Err(broken("the removal", &panic)))
+}
+
+fn broken(what: &str, panic: &tokio::task::JoinError) -> Answer {
+    Answer::failure(StatusCode::INTERNAL_SERVER_ERROR, format!("{what} failed: {panic}"))
 }
 
 fn remove_all(context: &Context, record: Record<'_>, now_ms: u64) -> usize {
@@ -301,12 +236,16 @@ fn reason(why: Refused) -> &'static str {
 }
 
 /// Takes lines as they come in, and shows all of them at once, or none.
-async fn load<B>(gate: &Gate, mut body: B, query: &Query) -> Result<Answer, Answer>
+async fn load<B>(gate: &Gate, mut body: B, query: Option<&str>) -> Result<Answer, Answer>
 where
     B: hyper::body::Body<Data = Bytes> + Unpin,
     B::Error: std::error::Error,
 {
-    let replaced = query.collection("replace")?;
+    let replaced = Query::of(query, &["replace"])?.collection("replace")?;
+    let Some(_seat) = LOADS.take() else {
+        let reason = format!("{LOADS_MAX} loads are coming in already; try again when one is done");
+        return Err(Answer::failure(StatusCode::SERVICE_UNAVAILABLE, reason));
+    };
     let mut lines = Lines::new(&gate.context.settings.limits, clock::unix_millis());
     // All of it is read even after a mistake: a client that is still sending hears nothing.
     while let Some(frame) = body.frame().await {
@@ -344,10 +283,7 @@ where
             let what = reason(why).to_owned();
             Err(mistaken(&[Mistake { line, column: 1, what }]))
         }
-        Err(panic) => {
-            let reason = format!("the load failed: {panic}");
-            Err(Answer::failure(StatusCode::INTERNAL_SERVER_ERROR, reason))
-        }
+        Err(panic) => Err(broken("the load", &panic)),
     }
 }
 
@@ -363,4 +299,30 @@ fn mistaken(mistakes: &[Mistake]) -> Answer {
         .collect();
     let json = json!({ "error": "nothing is loaded", "mistakes": list });
     Answer::detailed_failure(StatusCode::UNPROCESSABLE_ENTITY, lines, json)
+}
+
+/// How many may do something at once.
+struct Seats {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+/// One of them, given back when it is dropped.
+struct Seat(&'static Seats);
+
+impl Seats {
+    const fn new(max: usize) -> Seats {
+        Seats { taken: AtomicUsize::new(0), max }
+    }
+
+    fn take(&'static self) -> Option<Seat> {
+        let seat = Seat(self);
+        (self.taken.fetch_add(1, Ordering::Relaxed) < self.max).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
 }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -16,7 +15,8 @@ use tidegate_telemetry::clock::Stamp;
 use tidegate_waf::context::{Change, Collection};
 use tokio::sync::mpsc;
 
-use super::{Query, change};
+use super::query::Query;
+use super::{Seats, change};
 use crate::admin::answer::{Answer, Sent, streamed};
 use crate::control::Gate;
 
@@ -31,44 +31,29 @@ const PIECE_BYTES: usize = 16 << 10;
 const LOOKED_EVERY: Duration = Duration::from_millis(100);
 const ASKED_EVERY: Duration = Duration::from_secs(15);
 
-static WATCHERS: AtomicUsize = AtomicUsize::new(0);
-
-/// One of those that watch.
-struct Seat;
-
-impl Seat {
-    fn take() -> Option<Seat> {
-        let seat = Seat;
-        (WATCHERS.fetch_add(1, Ordering::Relaxed) < WATCHERS_MAX).then_some(seat)
-    }
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        WATCHERS.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+static WATCHERS: Seats = Seats::new(WATCHERS_MAX);
 
 /// Which changes are wanted.
 struct Wanted {
     collection: Option<Collection>,
-    prefix: String,
+    prefix: Vec<u8>,
 }
 
 impl Wanted {
     fn has(&self, change: &Change) -> bool {
         let record = change.record();
         self.collection.is_none_or(|collection| record.collection == collection)
-            && record.key.starts_with(self.prefix.as_bytes())
+            && record.key.starts_with(&self.prefix)
     }
 }
 
 /// Begins to watch; the answer goes on until the client has enough or the gate ends.
-pub(super) fn begin(gate: &Gate, query: &Query) -> Result<Sent, Answer> {
+pub(super) fn begin(gate: &Gate, query: Option<&str>) -> Result<Sent, Answer> {
+    let query = Query::of(query, &["collection", "prefix"])?;
     let collection = query.collection("collection")?;
-    let prefix = query.find("prefix").unwrap_or_default().to_owned();
+    let prefix = query.find("prefix").unwrap_or_default().to_vec();
     let wanted = Wanted { collection, prefix };
-    let Some(seat) = Seat::take() else {
+    let Some(seat) = WATCHERS.take() else {
         let reason = format!("there are {WATCHERS_MAX} watchers already");
         return Err(Answer::failure(StatusCode::SERVICE_UNAVAILABLE, reason));
     };
