@@ -9,5 +9,6 @@
 #![forbid(unsafe_code)]
 
 pub mod hash;
+pub mod store;
 pub mod tags;
 pub mod time;
