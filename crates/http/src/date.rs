@@ -41,8 +41,8 @@ fn two_digits(out: &mut [u8], number: u64) {
     out[1] = b'0' + (number % 10) as u8;
 }
 
-/// Reads any of the three forms: IMF-fixdate, RFC 850's and asctime's. `None` for anything else,
-/// for dates that do not exist and for those before 1970.
+/// Reads any of the three forms: IMF-fixdate, RFC 850's and asctime's, in any case (RFC 9111,
+/// section 4.2). `None` for anything else, for dates that do not exist and for those before 1970.
 ///
 /// `now` settles the two-digit year of RFC 850: one that looks more than 50 years ahead is past.
 /// The name of the day is not checked against the date; it adds nothing.
@@ -50,15 +50,25 @@ pub fn parse(value: &[u8], now: u64) -> Option<u64> {
     let (day_name, rest) = value.split_first_chunk::<3>()?;
     match rest {
         [b',', b' ', rest @ ..] => {
-            DAYS.contains(&day_name).then_some(())?;
+            is_day(*day_name).then_some(())?;
             imf(rest)
         }
         [b' ', rest @ ..] => {
-            DAYS.contains(&day_name).then_some(())?;
+            is_day(*day_name).then_some(())?;
             asctime(rest)
         }
         _ => rfc850(value, now),
     }
+}
+
+fn is_day(name: [u8; 3]) -> bool {
+    DAYS.iter().any(|day| day.eq_ignore_ascii_case(&name))
+}
+
+/// The time before the zone, which is always the same.
+fn before_gmt(time: &[u8]) -> Option<&[u8]> {
+    let (time, zone) = time.split_last_chunk::<4>()?;
+    zone.eq_ignore_ascii_case(b" GMT").then_some(time)
 }
 
 /// `06 Nov 1994 08:49:37 GMT`
@@ -66,7 +76,7 @@ fn imf(rest: &[u8]) -> Option<u64> {
     let [d1, d2, b' ', m1, m2, m3, b' ', y1, y2, y3, y4, b' ', time @ ..] = rest else {
         return None;
     };
-    let time = time.strip_suffix(b" GMT")?;
+    let time = before_gmt(time)?;
     let year = number(&[*y1, *y2, *y3, *y4])?;
     unix(year, month([*m1, *m2, *m3])?, number(&[*d1, *d2])?, time)
 }
@@ -76,12 +86,12 @@ fn rfc850(value: &[u8], now: u64) -> Option<u64> {
     const LONG: [&[u8]; 7] =
         [b"Sunday", b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday"];
     let comma = memchr::memchr(b',', value)?;
-    LONG.contains(&&value[..comma]).then_some(())?;
+    LONG.iter().any(|day| day.eq_ignore_ascii_case(&value[..comma])).then_some(())?;
     let [b',', b' ', d1, d2, b'-', m1, m2, m3, b'-', y1, y2, b' ', time @ ..] = &value[comma..]
     else {
         return None;
     };
-    let time = time.strip_suffix(b" GMT")?;
+    let time = before_gmt(time)?;
     let (this_year, ..) = civil(now.min(SECONDS_MAX) / DAY_SECONDS);
     let mut year = this_year / 100 * 100 + number(&[*y1, *y2])?;
     if year > this_year + 50 {
@@ -100,7 +110,7 @@ fn asctime(rest: &[u8]) -> Option<u64> {
 }
 
 fn month(name: [u8; 3]) -> Option<u64> {
-    MONTHS.iter().position(|month| **month == name).map(|index| index as u64 + 1)
+    MONTHS.iter().position(|month| month.eq_ignore_ascii_case(&name)).map(|index| index as u64 + 1)
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -177,6 +187,10 @@ mod tests {
             &b"Sun, 06 Nov 1994 08:49:37 GMT"[..],
             b"Sunday, 06-Nov-94 08:49:37 GMT",
             b"Sun Nov  6 08:49:37 1994",
+            b"SUN, 06 Nov 1994 08:49:37 GMT",
+            b"Sun, 06 nOV 1994 08:49:37 gmt",
+            b"sundaY, 06-NOV-94 08:49:37 GMT",
+            b"sun nov  6 08:49:37 1994",
         ] {
             assert_eq!(parse(form, NOW), Some(seconds), "{}", String::from_utf8_lossy(form));
         }
@@ -222,7 +236,6 @@ mod tests {
             b"Sun, 06 Nov 1994 08:49:37",
             b"Sun, 06 Nov 1994 08:49:37 UTC",
             b"Sun, 6 Nov 1994 08:49:37 GMT",
-            b"Sun, 06 nov 1994 08:49:37 GMT",
             b"Sux, 06 Nov 1994 08:49:37 GMT",
             b"Sun, 31 Nov 1994 08:49:37 GMT",
             b"Sun, 00 Nov 1994 08:49:37 GMT",
