@@ -8,7 +8,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod directive;
+pub mod freshness;
 pub mod hash;
+pub mod pattern;
+pub mod policy;
 pub mod store;
 pub mod tags;
+pub mod targeted;
 pub mod time;
