@@ -9,5 +9,6 @@
 
 mod key;
 pub mod memory;
+pub mod purge;
 
 pub use key::{Key, Slice};
