@@ -9,11 +9,17 @@
 #![forbid(unsafe_code)]
 
 pub mod directive;
+pub mod entity;
 pub mod freshness;
 pub mod hash;
+pub mod key;
 pub mod pattern;
 pub mod policy;
+pub mod range;
 pub mod store;
+pub mod stored;
+pub mod storing;
 pub mod tags;
 pub mod targeted;
 pub mod time;
+pub mod vary;
