@@ -263,14 +263,15 @@ fn a_store_under_pressure_keeps_its_books() {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let key = ((state >> 33) % 200).to_string();
                     let record = Record::new(Collection::Ip, key.as_bytes());
-                    let name: &[u8] = if state & 1 << 50 == 0 { b"a" } else { b"b" };
+                    // Loads write to two of them, so that others cross what is staged.
+                    let name = [b"a", b"b", b"c", b"d"][(state >> 50) as usize % 4];
                     let now_ms = step / 10;
                     match (state >> 40) % 12 {
                         0 => _ = context.remove(record, name, now_ms),
                         1 => _ = context.set(record, name, b"some text", now_ms),
                         2 => _ = context.expire(record, name, Lifetime::Forever, now_ms),
                         3 => _ = context.deprecate(record, name, 1, 1, now_ms),
-                        4 if step % 50 == 0 => {
+                        4 if step % 5 == 0 => {
                             let value: &[u8] = b"a value that does not fit in its place";
                             let entries = [b"c", b"d"].map(|name| Entry {
                                 record,

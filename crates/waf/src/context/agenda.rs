@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use super::address::Record;
-use super::slot::{NO_RANK, Slot};
+use super::slot::{GONE, Kept, NO_RANK, Slot};
 
 const SHARDS: usize = 64;
 
@@ -63,10 +63,25 @@ impl Shards {
         }
     }
 
+    /// The shard of `record`.
+    pub(super) fn number(&self, record: Record<'_>) -> u8 {
+        let [shard, ..] = self.hash.hash_one(record).to_le_bytes();
+        shard
+    }
+
+    /// Takes the lock of a shard.
+    pub(super) fn lock_numbered(&self, shard: u8) -> Locked<'_> {
+        self.shards[usize::from(shard) % SHARDS].lock()
+    }
+
     /// Takes the lock under which `record` is written.
     pub(super) fn lock(&self, record: Record<'_>) -> Locked<'_> {
-        let [shard, ..] = self.hash.hash_one(record).to_le_bytes();
-        self.shards[usize::from(shard) % SHARDS].lock()
+        self.lock_numbered(self.number(record))
+    }
+
+    /// Takes the lock under which a record that is known is written.
+    pub(super) fn lock_of(&self, kept: &Kept) -> Locked<'_> {
+        self.lock_numbered(kept.shard)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Shard> {
@@ -109,6 +124,12 @@ impl Locked<'_> {
             self.agenda.slots.remove(&(old, slot.id));
             self.publish();
         }
+    }
+
+    /// Takes a slot off the agenda for good: it is dropped, and who still holds it cannot put it back.
+    pub(super) fn retire(&mut self, slot: &Slot) {
+        self.strike(slot);
+        slot.rank.store(GONE, Ordering::Relaxed);
     }
 
     /// The slot with the lowest rank, if that is at most `rank_max`.

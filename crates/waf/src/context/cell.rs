@@ -7,7 +7,7 @@
 //! replacement instead. This is why no increment is ever lost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use super::bytes::Bytes;
 use super::value::{NUMBER_MAX, Value};
@@ -17,6 +17,9 @@ use super::{Lifetime, Stamp};
 #[derive(Debug)]
 pub(super) enum Cell {
     Plain(Plain),
+    /// What a load brought to a place that was empty: seen from when the load is shown, and as good
+    /// as plain from then on.
+    Loaded(Arc<Load>, Plain),
     Staged(Box<Staged>),
 }
 
@@ -58,10 +61,21 @@ pub(super) struct Staged {
     pub(super) after: Option<Plain>,
 }
 
+/// What a load that has not ended yet holds of a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staging<'a> {
+    pub(super) load: &'a Arc<Load>,
+    pub(super) before: Option<&'a Plain>,
+    pub(super) after: Option<&'a Plain>,
+}
+
 /// A bulk load. One store to `state` shows all of its cells at once.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     state: AtomicU8,
+    /// Whether somebody wrote to a place that it had staged, before it ended. Set under the lock of
+    /// the place's shard.
+    crossed: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +98,17 @@ impl Load {
     pub(super) fn end(&self, state: LoadState) {
         self.state.store(state as u8, Ordering::Release);
     }
+
+    /// Notes that somebody writes to a place that it has staged.
+    pub(super) fn cross(&self) {
+        self.crossed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody wrote to a place that it had staged; of a place whose shard is locked, this
+    /// is final once the load has ended.
+    pub(super) fn is_crossed(&self) -> bool {
+        self.crossed.load(Ordering::Relaxed)
+    }
 }
 
 impl Cell {
@@ -91,6 +116,7 @@ impl Cell {
     pub(super) fn seen(&self) -> Option<&Plain> {
         match self {
             Self::Plain(plain) => Some(plain),
+            Self::Loaded(load, plain) => (load.state() == LoadState::Shown).then_some(plain),
             Self::Staged(staged) => match staged.load.state() {
                 LoadState::Shown => staged.after.as_ref(),
                 LoadState::Staging | LoadState::GivenUp => staged.before.as_ref(),
@@ -98,20 +124,39 @@ impl Cell {
         }
     }
 
+    fn load(&self) -> Option<&Arc<Load>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Loaded(load, _) => Some(load),
+            Self::Staged(staged) => Some(&staged.load),
+        }
+    }
+
     /// Whether a load that has not ended yet holds this cell.
     pub(super) fn is_staging(&self) -> bool {
-        matches!(self, Self::Staged(staged) if staged.load.state() == LoadState::Staging)
+        self.load().is_some_and(|load| load.state() == LoadState::Staging)
+    }
+
+    /// What a load that has not ended yet holds here.
+    pub(super) fn staging(&self) -> Option<Staging<'_>> {
+        let load = self.load().filter(|load| load.state() == LoadState::Staging)?;
+        let (before, after) = match self {
+            Self::Plain(_) => return None,
+            Self::Loaded(_, plain) => (None, Some(plain)),
+            Self::Staged(staged) => (staged.before.as_ref(), staged.after.as_ref()),
+        };
+        Some(Staging { load, before, after })
     }
 
     /// Whether it is part of `load`.
     pub(super) fn belongs_to(&self, load: &Arc<Load>) -> bool {
-        matches!(self, Self::Staged(staged) if Arc::ptr_eq(&staged.load, load))
+        self.load().is_some_and(|own| Arc::ptr_eq(own, load))
     }
 
     /// What its texts cost on the heap, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         match self {
-            Self::Plain(plain) => plain.heap_bytes(),
+            Self::Plain(plain) | Self::Loaded(_, plain) => plain.heap_bytes(),
             Self::Staged(staged) => {
                 staged.before.as_ref().map_or(0, Plain::heap_bytes)
                     + staged.after.as_ref().map_or(0, Plain::heap_bytes)
@@ -285,8 +330,15 @@ mod tests {
                 after: Some(plain(2)),
             }));
             assert_eq!((seen(&cell), cell.is_staging()), (Some(1), true));
+            let fresh = Cell::Loaded(Arc::clone(&load), plain(3));
+            assert_eq!((seen(&fresh), fresh.is_staging()), (None, true));
+            let staging = fresh.staging().unwrap();
+            assert!(staging.before.is_none() && staging.after.is_some());
             load.end(end);
             assert_eq!((seen(&cell), cell.is_staging()), (expected, false));
+            let expected = expected.filter(|seen| *seen == 2).map(|_| 3);
+            assert_eq!((seen(&fresh), fresh.staging().is_none()), (expected, true));
+            assert!(fresh.belongs_to(&load));
         }
     }
 }

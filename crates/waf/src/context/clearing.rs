@@ -201,7 +201,7 @@ impl Store {
             plain.stop();
             plain.value().is_some()
         });
-        locked.strike(slot);
+        locked.retire(slot);
         self.index.remove_slot(slot);
         let mut bytes = ENTRY_BYTES + slot.heap_bytes() + cell.heap_bytes();
         if slot.kept.slots.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -236,7 +236,7 @@ impl Store {
             self.mark(slot);
             return;
         }
-        let mut locked = self.shards.lock(slot.kept.record());
+        let mut locked = self.shards.lock_of(&slot.kept);
         if first {
             self.index.add_record(Arc::clone(&slot.kept));
         }

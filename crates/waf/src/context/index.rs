@@ -44,6 +44,12 @@ impl Index {
         self.cells.pin()
     }
 
+    /// Makes room for so many more, at once instead of in steps.
+    pub(super) fn reserve(&self, slots: usize, records: usize) {
+        self.cells.pin().reserve(slots);
+        self.records.pin().reserve(records);
+    }
+
     pub(super) fn kept(&self, record: Record<'_>) -> Option<Arc<Kept>> {
         self.records.pin().get(&record).map(|kept| Arc::clone(&kept.0))
     }

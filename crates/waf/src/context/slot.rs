@@ -18,6 +18,8 @@ use super::{About, Lifetime};
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) collection: Collection,
+    /// The shard under whose lock it is written.
+    pub(super) shard: u8,
     pub(super) key: Bytes,
     /// Its number on disk; never given twice.
     pub(super) id: u64,
@@ -25,14 +27,16 @@ pub(super) struct Kept {
     updated_ms: AtomicU64,
     updates: AtomicU64,
     timeout_s: AtomicU32,
-    /// How many slots it has; changed only under the lock of its shard.
+    /// How many slots it has; changed only under the lock of its shard. With the last it is dropped
+    /// from the index, and never put back.
     pub(super) slots: AtomicU32,
 }
 
 impl Kept {
-    pub(super) fn new(record: Record<'_>, id: u64, about: About) -> Self {
+    pub(super) fn new(record: Record<'_>, shard: u8, id: u64, about: About) -> Self {
         Self {
             collection: record.collection,
+            shard,
             key: Bytes::from(record.key),
             id,
             created_ms: AtomicU64::new(about.created_ms),
@@ -98,6 +102,9 @@ pub(super) struct Slot {
 /// Not on the agenda.
 pub(super) const NO_RANK: u64 = u64::MAX;
 
+/// Dropped, and never on the agenda again: lower than any rank under which it could be put there.
+pub(super) const GONE: u64 = 0;
+
 /// Ranks from here on belong to what is kept for ever: forgotten last, least recently written first.
 const FOREVER: u64 = 1 << 63;
 
@@ -115,7 +122,11 @@ impl Slot {
 
     /// When what `plain` holds here is forgotten; `u64::MAX` for never.
     pub(super) fn due_ms(&self, plain: &Plain) -> u64 {
-        match plain.lifetime() {
+        self.end_of(plain.lifetime())
+    }
+
+    fn end_of(&self, lifetime: Lifetime) -> u64 {
+        match lifetime {
             Lifetime::Record => self.kept.due_ms(),
             Lifetime::Until(due_ms) => due_ms,
             Lifetime::Forever => u64::MAX,
@@ -125,7 +136,12 @@ impl Slot {
     /// The order in which variables give way: what expires sooner goes before what expires later,
     /// and what was written earlier before what was written later.
     pub(super) fn due_rank(&self, plain: &Plain) -> u64 {
-        match self.due_ms(plain) {
+        self.rank_of(plain.lifetime())
+    }
+
+    /// The same for what has this lifetime.
+    pub(super) fn rank_of(&self, lifetime: Lifetime) -> u64 {
+        match self.end_of(lifetime) {
             u64::MAX => FOREVER | self.written_ms.load(Ordering::Relaxed).min(FOREVER - 2),
             due_ms => due_ms.min(FOREVER - 1),
         }

@@ -21,12 +21,16 @@ pub(super) struct Writing<'a> {
     locked: Locked<'a>,
     cells: Cells<'a>,
     place: Place<'a>,
+    shard: u8,
+    /// The record, if there was one; perhaps it has been dropped meanwhile.
+    kept: Option<Arc<Kept>>,
     pub(super) now_ms: u64,
 }
 
 impl<'a> Writing<'a> {
     pub(super) fn begin(store: &'a Store, place: Place<'a>, now_ms: u64) -> Self {
-        let mut locked = store.shards.lock(place.record);
+        let shard = store.shards.number(place.record);
+        let mut locked = store.shards.lock_numbered(shard);
         store.clear(&mut locked, now_ms, CLEARED_PER_WRITE);
         let kept = store.index.kept(place.record);
         if let Some(kept) = &kept
@@ -34,13 +38,26 @@ impl<'a> Writing<'a> {
         {
             store.purge(&mut locked, kept, now_ms, Purge::Whole);
         }
-        let mut writing = Self { store, locked, cells: store.index.cells(), place, now_ms };
-        if let Some(kept) = &kept
+        let cells = store.index.cells();
+        let mut writing = Self { store, locked, cells, place, shard, kept, now_ms };
+        if let Some(kept) = &writing.kept
             && writing.seen().is_none()
         {
             store.purge(&mut writing.locked, kept, now_ms, Purge::UntilLiving);
         }
         writing
+    }
+
+    /// The same within a record that is known to live.
+    pub(super) fn go_on(store: &'a Store, kept: Arc<Kept>, place: Place<'a>, now_ms: u64) -> Self {
+        let shard = kept.shard;
+        let mut locked = store.shards.lock_numbered(shard);
+        store.clear(&mut locked, now_ms, CLEARED_PER_WRITE);
+        if now_ms >= kept.due_ms() {
+            store.purge(&mut locked, &kept, now_ms, Purge::Whole);
+        }
+        let cells = store.index.cells();
+        Self { store, locked, cells, place, shard, kept: Some(kept), now_ms }
     }
 
     /// What is there, be it a value or the mark of a removed one.
@@ -99,13 +116,13 @@ impl<'a> Writing<'a> {
         };
         let slot = Arc::clone(&slot.0);
         // Asked once: a load may end meanwhile, which is to be after this.
-        let staged = match old {
-            Cell::Staged(staged) if old.is_staging() => Some(staged),
-            _ => None,
-        };
-        let held = staged.map_or_else(
+        let staging = old.staging();
+        let held = staging.map_or_else(
             || old.heap_bytes(),
-            |staged| staged.before.as_ref().map_or(0, Plain::heap_bytes),
+            |staging| {
+                staging.load.cross();
+                staging.before.map_or(0, Plain::heap_bytes)
+            },
         );
         self.store.reserve(0, plain.heap_bytes().saturating_sub(held))?;
         self.store.release(0, held.saturating_sub(plain.heap_bytes()));
@@ -115,10 +132,10 @@ impl<'a> Writing<'a> {
         slot.touch(self.now_ms);
         self.locked.enlist(&slot, slot.due_rank(&plain));
         self.store.feed.tell(&slot, self.now_ms, source, || event);
-        let cell = match staged {
-            Some(staged) => Cell::Staged(Box::new(Staged {
-                load: Arc::clone(&staged.load),
-                after: staged.after.as_ref().map(|after| after.outdoing(&plain)),
+        let cell = match staging {
+            Some(staging) => Cell::Staged(Box::new(Staged {
+                load: Arc::clone(staging.load),
+                after: staging.after.map(|after| after.outdoing(&plain)),
                 before: Some(plain),
             })),
             None => Cell::Plain(plain),
@@ -132,20 +149,21 @@ impl<'a> Writing<'a> {
     pub(super) fn make_slot(&self, value_heap_bytes: usize) -> Result<Arc<Slot>, Shortage> {
         let store = self.store;
         let record = self.place.record;
-        let kept = store.index.kept(record);
+        // One without slots has been dropped.
+        let kept = self.kept.as_ref().filter(|kept| kept.slots.load(Ordering::Relaxed) > 0);
         let mut bytes = ENTRY_BYTES + Bytes::heap_bytes(self.place.name.len()) + value_heap_bytes;
         if kept.is_none() {
             bytes += RECORD_BYTES + Bytes::heap_bytes(record.key.len());
         }
         store.reserve(1, bytes)?;
-        let kept = kept.unwrap_or_else(|| {
+        let kept = kept.cloned().unwrap_or_else(|| {
             let about = About {
                 created_ms: self.now_ms,
                 updated_ms: self.now_ms,
                 timeout_s: store.timeout_s(),
                 updates: 0,
             };
-            let kept = Arc::new(Kept::new(record, store.id(), about));
+            let kept = Arc::new(Kept::new(record, self.shard, store.id(), about));
             store.index.add_record(Arc::clone(&kept));
             kept
         });

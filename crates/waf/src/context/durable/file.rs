@@ -3,7 +3,6 @@
 //! Numbers are given in rising order and never again, so new entries are appended, which is the
 //! fastest and densest way into a B+ tree, and a key of any length is a key of eight bytes.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +11,7 @@ use heed::byteorder::BigEndian;
 use heed::types::{Bytes as Raw, Str, U64};
 use heed::{CommitOrAbort, Database, Env, PutFlags, WithoutTls};
 
+use super::super::cell::Plain;
 use super::super::settings::Settings;
 use super::super::slot::{Kept, Slot};
 use super::super::store::Store;
@@ -83,31 +83,37 @@ impl StoreFile {
         let damaged = |what: String| Fault::Damaged { path: self.path.clone(), what };
         let databases = databases(&self.env).map_err(lmdb)?;
         let txn = self.env.read_txn().map_err(lmdb)?;
-        let mut records: HashMap<u64, Arc<Kept>> = HashMap::new();
+        let mut records = Records::default();
         for entry in databases.records.iter(&txn).map_err(lmdb)? {
             let (id, bytes) = entry.map_err(lmdb)?;
             let read = format::read_record(id, bytes)
                 .ok_or_else(|| damaged(format!("record {id} does not match its checksum")))?;
-            records.insert(id, Arc::new(Kept::new(read.record, id, read.about)));
+            let shard = store.shards.number(read.record);
+            records.list.push((id, Arc::new(Kept::new(read.record, shard, id, read.about))));
             self.last_record = id;
         }
+        let mut variables: Vec<(Arc<Slot>, Plain)> = Vec::new();
         for entry in databases.variables.iter(&txn).map_err(lmdb)? {
             let (id, bytes) = entry.map_err(lmdb)?;
             let read = format::read_variable(id, bytes)
                 .ok_or_else(|| damaged(format!("variable {id} does not match its checksum")))?;
             let kept = records
-                .get(&read.record)
+                .find(read.record)
                 .ok_or_else(|| damaged(format!("variable {id} has no record")))?;
-            let slot = Arc::new(Slot::new(Arc::clone(kept), read.name, id, read.written_ms));
-            store.restore(&slot, read.plain, now_ms);
+            let slot = Slot::new(Arc::clone(kept), read.name, id, read.written_ms);
+            variables.push((Arc::new(slot), read.plain));
             self.last_variable = id;
         }
         store.ids_given(self.last_record.max(self.last_variable));
-        self.orphans = records
-            .values()
-            .filter(|kept| kept.slots.load(Ordering::Relaxed) == 0)
-            .map(|kept| kept.id)
-            .collect();
+        store.index.reserve(variables.len(), records.list.len());
+        // Each beside the one before: see the same for loads.
+        variables.sort_unstable_by(|(one, _), (other, _)| one.place().cmp(&other.place()));
+        for (slot, plain) in variables {
+            store.restore(&slot, plain, now_ms);
+        }
+        let without = |kept: &Kept| kept.slots.load(Ordering::Relaxed) == 0;
+        let orphans = records.list.iter().filter(|(_, kept)| without(kept));
+        self.orphans = orphans.map(|(id, _)| *id).collect();
         Ok(())
     }
 
@@ -168,13 +174,15 @@ impl StoreFile {
                 let flags = append_after(&mut last_variable, slot.id);
                 variables.put_with_flags(&mut txn, flags, &slot.id, &bytes)?;
             }
-            records.push(Arc::clone(&slot.kept));
+            if records.last().is_none_or(|last| !Arc::ptr_eq(last, &slot.kept)) {
+                records.push(Arc::clone(&slot.kept));
+            }
         }
         records.sort_unstable_by_key(|kept| kept.id);
         records.dedup_by_key(|kept| kept.id);
         for kept in records {
-            let found = store.index.kept(kept.record());
-            if found.is_some_and(|found| Arc::ptr_eq(&found, &kept)) {
+            // One without slots has been dropped; with its last slot, which is in the queue again.
+            if kept.slots.load(Ordering::Acquire) > 0 {
                 format::write_record(&kept, &mut bytes);
                 let flags = append_after(&mut last_record, kept.id);
                 record_base.put_with_flags(&mut txn, flags, &kept.id, &bytes)?;
@@ -188,6 +196,28 @@ impl StoreFile {
         drop(still);
         txn.commit()?;
         Ok((last_record, last_variable))
+    }
+}
+
+/// Records as they are read, by their numbers.
+#[derive(Default)]
+struct Records {
+    /// In the order of numbers.
+    list: Vec<(u64, Arc<Kept>)>,
+    /// Where the last was found.
+    last: usize,
+}
+
+impl Records {
+    /// A record by its number. Variables mostly come in the order of their records.
+    fn find(&mut self, id: u64) -> Option<&Arc<Kept>> {
+        let mut near = self.last..self.last + 2;
+        let found = near.find(|at| self.list.get(*at).is_some_and(|(own, _)| *own == id));
+        self.last = match found {
+            Some(at) => at,
+            None => self.list.binary_search_by_key(&id, |(own, _)| *own).ok()?,
+        };
+        self.list.get(self.last).map(|(_, kept)| kept)
     }
 }
 
