@@ -10,6 +10,7 @@
 
 pub mod directive;
 pub mod entity;
+pub mod fill;
 pub mod freshness;
 pub mod hash;
 pub mod key;
