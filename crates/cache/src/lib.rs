@@ -8,12 +8,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod conditional;
 pub mod directive;
 pub mod entity;
 pub mod fill;
 pub mod freshness;
 pub mod hash;
 pub mod key;
+pub mod lookup;
 pub mod pattern;
 pub mod policy;
 pub mod range;
@@ -23,4 +25,5 @@ pub mod storing;
 pub mod tags;
 pub mod targeted;
 pub mod time;
+pub mod validation;
 pub mod vary;

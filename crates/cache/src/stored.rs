@@ -216,6 +216,12 @@ impl Stored {
         self.fresh_until + Span::from_seconds(seconds.into())
     }
 
+    /// It was so old at a moment, and is fresh for so long from its birth on.
+    pub(crate) fn set_age(&mut self, age: Span, at: Time, lifetime: Span) {
+        self.born = at - age;
+        self.fresh_until = self.born + lifetime;
+    }
+
     /// It was purged softly: it is stale from now on, and serves where stale responses do.
     pub fn expire(&mut self, now: Time) {
         self.fresh_until = self.fresh_until.min(now);

@@ -212,7 +212,7 @@ fn part(request: &Request, response: &Response) -> Result<Option<ContentRange>, 
 }
 
 /// What the response says to all shared caches (RFC 9111, sections 3 and 5.2.2).
-fn may_be_stored(response: &Response, control: &Control) -> Result<(), NotStored> {
+pub(crate) fn may_be_stored(response: &Response, control: &Control) -> Result<(), NotStored> {
     let directives = &control.directives;
     if directives.has(Flag::MustUnderstand) {
         // It takes the place of `no-store` for those who understand (section 5.2.2.3).
@@ -281,7 +281,7 @@ pub struct Omitted {
 }
 
 impl Omitted {
-    fn of(control: Control, set_cookie: SetCookie) -> Omitted {
+    pub(crate) fn of(control: Control, set_cookie: SetCookie) -> Omitted {
         let directives = control.directives;
         Omitted { no_cache: directives.no_cache, private: directives.private, set_cookie }
     }
