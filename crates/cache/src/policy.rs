@@ -27,6 +27,8 @@ pub struct Policy {
     pub request_cookies: RequestCookies,
     /// What becomes of a response that sets cookies.
     pub set_cookie: SetCookie,
+    /// Whether responses to `POST` are stored.
+    pub post: Post,
     /// How often a key has to be asked for before its response is stored; 1 is at once.
     pub uses_min: u32,
     /// Bytes of the largest body that is stored.
@@ -51,6 +53,7 @@ impl Default for Policy {
             session_cookies: Vec::new(),
             request_cookies: RequestCookies::default(),
             set_cookie: SetCookie::default(),
+            post: Post::default(),
             uses_min: 1,
             object_bytes_max: 1 << 30,
             grace: Grace::default(),
@@ -228,6 +231,17 @@ pub enum SetCookie {
     Dropped,
     /// It is stored with the field, and everyone gets the same cookie. RFC 9111, section 7.3,
     /// leaves it to the origin to forbid that.
+    Stored,
+}
+
+/// Whether responses to `POST` are stored for later `GET`s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Post {
+    /// They are not.
+    #[default]
+    NotStored,
+    /// Those are that give their lifetime and say that they are what a `GET` would get (RFC 9110,
+    /// section 9.3.3).
     Stored,
 }
 

@@ -2,7 +2,9 @@
 
 use crate::directive::{Flag, RequestDirectives, Scope};
 use crate::freshness::{self, Basis};
-use crate::policy::{Caching, Policy, RequestCookies, SetCookie};
+use crate::invalidation;
+use crate::key::Uri;
+use crate::policy::{Caching, Policy, Post, RequestCookies, SetCookie};
 use crate::range::{self, ContentRange};
 use crate::stored::{Arrival, Stored};
 use crate::tags::TagError;
@@ -160,11 +162,46 @@ pub fn decide(
     arrival: Arrival,
     uses: u32,
 ) -> Result<Storing, NotStored> {
-    if policy.caching == Caching::Off {
-        return Err(NotStored::Off);
-    }
     if request.method != Method::Get {
         return Err(NotStored::Method);
+    }
+    let (storing, _) = judge(request, response, policy, arrival)?;
+    if uses < policy.uses_min {
+        return Err(NotStored::TooFewUses);
+    }
+    Ok(storing)
+}
+
+/// Decides whether the response to a `POST` of this URI may be stored as what a `GET` of it would get:
+/// if it gives its lifetime itself, and says in `Content-Location` that it is that (RFC 9110, section
+/// 9.3.3). What was stored for the URI before has been invalidated by then.
+pub fn decide_post(
+    uri: &Uri<'_>,
+    request: &Request,
+    response: &Response,
+    policy: &Policy,
+    arrival: Arrival,
+) -> Result<Storing, NotStored> {
+    let is_for_get = request.method == Method::Post
+        && policy.post == Post::Stored
+        && response.status == 200
+        && invalidation::is_about_itself(uri, response);
+    if !is_for_get {
+        return Err(NotStored::Method);
+    }
+    let (storing, basis) = judge(request, response, policy, arrival)?;
+    if basis.is_explicit() { Ok(storing) } else { Err(NotStored::NoLifetime) }
+}
+
+/// What does not hang on the method.
+fn judge(
+    request: &Request,
+    response: &Response,
+    policy: &Policy,
+    arrival: Arrival,
+) -> Result<(Storing, Basis), NotStored> {
+    if policy.caching == Caching::Off {
+        return Err(NotStored::Off);
     }
     if RequestDirectives::of(&request.headers).no_store {
         return Err(NotStored::RequestNoStore);
@@ -190,11 +227,8 @@ pub fn decide(
     if !is_of_use(&stored, lifetime.basis, response.status, arrival.received) {
         return Err(NotStored::NoLifetime);
     }
-    if uses < policy.uses_min {
-        return Err(NotStored::TooFewUses);
-    }
     let omitted = Omitted::of(control, policy.set_cookie);
-    Ok(Storing { stored, vary, part, omitted })
+    Ok((Storing { stored, vary, part, omitted }, lifetime.basis))
 }
 
 /// Which part a 206 is. A status has to be final, and those that answer conditions and ranges fit
@@ -311,6 +345,7 @@ mod tests {
     use super::*;
     use crate::policy::{StatusSpan, StatusTable};
     use crate::time::Span;
+    use tidegate_http::target::Scheme;
 
     const NOW: Time = Time::from_millis(1_790_000_000_000);
     const ARRIVAL: Arrival = Arrival { asked: NOW, received: NOW };
@@ -357,6 +392,27 @@ mod tests {
             let decision = decide(&request, &response, &Policy::default(), ARRIVAL, 1);
             assert_eq!(decision.err(), Some(NotStored::Method), "{method:?}");
         }
+    }
+
+    #[test]
+    fn a_post_is_stored_where_it_says_what_it_is() {
+        // RFC 9110, section 9.3.3
+        let uri =
+            Uri { scheme: Scheme::Https, host: b"a.example", port: None, path: b"/a", query: None };
+        let allowed = Policy { post: Post::Stored, ..Policy::default() };
+        let check = |policy: &Policy, answered: Fields<'_>, expected| {
+            let (mut request, response) = exchange(200, &[], answered);
+            request.method = Method::Post;
+            let decision = decide_post(&uri, &request, &response, policy, ARRIVAL);
+            assert_eq!(decision.err(), expected, "{answered:?}");
+        };
+        let same = ("Content-Location", "/a");
+        check(&allowed, &[FRESH, same], None);
+        check(&Policy::default(), &[FRESH, same], Some(NotStored::Method));
+        check(&allowed, &[FRESH], Some(NotStored::Method));
+        check(&allowed, &[FRESH, ("Content-Location", "/b")], Some(NotStored::Method));
+        check(&allowed, &[TAGGED, same], Some(NotStored::NoLifetime));
+        check(&allowed, &[("Cache-Control", "no-store"), same], Some(NotStored::NoStore));
     }
 
     #[test]
