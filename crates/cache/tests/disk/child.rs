@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use tidegate_cache::store::Key;
 use tidegate_cache::store::disk::Disk;
-use tidegate_cache::store::purge::{Force, Purge, Purges, Scope};
+use tidegate_cache::store::purge::{Force, Purge, Scope};
 
 use crate::content::{self, NOW, SEED, settings};
+use crate::open_purges;
 
 #[test]
 #[ignore = "a child of other tests: it writes until it is killed"]
@@ -15,7 +16,7 @@ fn writes_until_it_is_killed() {
     let Some(directory) = std::env::var_os("DIRECTORY").map(PathBuf::from) else { return };
     let (disk, _) = Disk::open(&directory, &SEED, settings(), NOW).unwrap();
     let journal = directory.join("purges");
-    let (purges, _) = Purges::open(&journal, &SEED, Default::default()).unwrap();
+    let (purges, _) = open_purges(&journal);
     let mut state = u64::from(std::process::id());
     let mut random = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use tidegate_cache::store::Key;
 use tidegate_cache::store::disk::{Cursor, Disk, Missing, State};
-use tidegate_cache::store::purge::{Found, Mark, Names, Purges, Sequence, Standing};
+use tidegate_cache::store::purge::{
+    Found, Mark, Names, Purges, Sequence, Settings as PurgeSettings, Standing,
+};
 
 use content::{NOW, SEED, matches, number_of, settings};
 
@@ -30,6 +32,10 @@ fn command(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture"]);
     command
+}
+
+fn open_purges(journal: &Path) -> (Purges, Found) {
+    Purges::open(journal, &SEED, PurgeSettings::default()).unwrap()
 }
 
 /// What a child said it had done before it was killed.
@@ -47,11 +53,11 @@ fn kill_after(mut child: Child, lines: usize, delay: Duration) -> Said {
         let line = line.unwrap();
         let mut words = line.split(' ');
         match (words.next(), words.next(), words.next()) {
-            (Some("purged"), Some(number), Some(sequence)) => {
-                // The last line may be torn; a purge counts when all of it was said.
-                if words.next() == Some("acknowledged") {
-                    said.purged.insert(number.parse().unwrap(), sequence.parse().unwrap());
-                }
+            // The last line may be torn; a purge counts when all of it was said.
+            (Some("purged"), Some(number), Some(sequence))
+                if words.next() == Some("acknowledged") =>
+            {
+                said.purged.insert(number.parse().unwrap(), sequence.parse().unwrap());
             }
             (Some("written"), ..) => said.written += 1,
             _ => {}
@@ -114,7 +120,7 @@ fn killed_fifty_times_nothing_is_corrupt_and_nothing_purged_rises_again() {
         let lines = usize::try_from(1 + random(6)).unwrap();
         let said = kill_after(child, lines, Duration::from_micros(random(20_000)));
         let journal = directory.path().join("purges");
-        let (purges, found) = Purges::open(&journal, &SEED, Default::default()).unwrap();
+        let (purges, found) = open_purges(&journal);
         assert_eq!(found, Found::Whole, "round {round}");
         let (disk, loaded) = Disk::open(directory.path(), &SEED, settings(), NOW).unwrap();
         read += check_all(&disk, &purges, &said);
@@ -149,7 +155,7 @@ fn a_new_process_reads_beside_the_old_one_and_writes_when_that_is_killed() {
     let loaded = disk.take_over(NOW).unwrap().expect("the lock is free");
     assert!(loaded.scanned <= 1, "{loaded:?}");
     let journal = directory.path().join("purges");
-    let (purges, _) = Purges::open(&journal, &SEED, Default::default()).unwrap();
+    let (purges, _) = open_purges(&journal);
     let said = Said { purged: HashMap::new(), written: 0 };
     assert!(check_all(&disk, &purges, &said) > 100);
     let bytes = content::key(1);
