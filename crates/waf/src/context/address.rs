@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use super::hash;
+
 /// One of `SecLang`'s five persistent collections (`ModSecurity` reference, "Persistent Storage").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -62,6 +64,52 @@ impl<'a> Record<'a> {
     /// The record that `collection` keeps under `key`.
     pub const fn new(collection: Collection, key: &'a [u8]) -> Self {
         Self { collection, key }
+    }
+}
+
+/// The address of a record that is asked for more than once: what that takes is worked out once.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    collection: Collection,
+    key: Box<[u8]>,
+    pub(super) hash: u64,
+}
+
+impl Opened {
+    /// The address of what `collection` keeps under `key`.
+    pub fn new(collection: Collection, key: impl Into<Box<[u8]>>) -> Self {
+        let key = key.into();
+        let hash = hash::of_record(Record::new(collection, &key));
+        Self { collection, key, hash }
+    }
+
+    /// The address.
+    pub fn record(&self) -> Record<'_> {
+        Record::new(self.collection, &self.key)
+    }
+}
+
+/// The name of a variable that is asked for more than once, likewise.
+#[derive(Clone, Debug)]
+pub struct Name {
+    bytes: Box<[u8]>,
+    pub(super) hash: u64,
+}
+
+impl Name {
+    /// The name that these bytes are.
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let hash = hash::of_name(&bytes);
+        Self { bytes, hash }
+    }
+}
+
+impl std::ops::Deref for Name {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -7,12 +7,10 @@
 //! when its turn comes. So a write to a known variable mostly leaves the agenda alone.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::address::Record;
-use super::slot::{GONE, Kept, NO_RANK, Slot};
+use super::slot::{GONE, NO_RANK, Slot};
 
 const SHARDS: usize = 64;
 
@@ -30,10 +28,7 @@ impl<T> Lock<T> {
 }
 
 #[derive(Debug)]
-pub(super) struct Shards {
-    shards: Box<[Shard]>,
-    hash: RandomState,
-}
+pub(super) struct Shards(Box<[Shard]>);
 
 #[derive(Debug, Default)]
 pub(super) struct Shard {
@@ -57,41 +52,24 @@ pub(super) struct Locked<'a> {
 impl Shards {
     pub(super) fn new() -> Self {
         let shard = || Shard { first_rank: AtomicU64::new(NO_RANK), ..Shard::default() };
-        Self {
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
-            hash: RandomState::new(),
-        }
+        Self(std::iter::repeat_with(shard).take(SHARDS).collect())
     }
 
-    /// The shard of `record`.
-    pub(super) fn number(&self, record: Record<'_>) -> u8 {
-        let [shard, ..] = self.hash.hash_one(record).to_le_bytes();
-        shard
-    }
-
-    /// Takes the lock of a shard.
-    pub(super) fn lock_numbered(&self, shard: u8) -> Locked<'_> {
-        self.shards[usize::from(shard) % SHARDS].lock()
-    }
-
-    /// Takes the lock under which `record` is written.
-    pub(super) fn lock(&self, record: Record<'_>) -> Locked<'_> {
-        self.lock_numbered(self.number(record))
-    }
-
-    /// Takes the lock under which a record that is known is written.
-    pub(super) fn lock_of(&self, kept: &Kept) -> Locked<'_> {
-        self.lock_numbered(kept.shard)
+    /// Takes the lock under which a record is written, by the hash of its address.
+    pub(super) fn lock(&self, record: u64) -> Locked<'_> {
+        // The tables use the lowest bits and the highest.
+        let [_, _, _, shard, ..] = record.to_le_bytes();
+        self.0[usize::from(shard) % SHARDS].lock()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.iter()
+        self.0.iter()
     }
 
     /// The shard with the lowest rank, unless all are empty.
     pub(super) fn first(&self) -> Option<&Shard> {
         let rank = |shard: &Shard| shard.first_rank.load(Ordering::Relaxed);
-        let first = self.shards.iter().min_by_key(|shard| rank(shard))?;
+        let first = self.0.iter().min_by_key(|shard| rank(shard))?;
         (rank(first) != NO_RANK).then_some(first)
     }
 }

@@ -236,7 +236,7 @@ impl Store {
             self.mark(slot);
             return;
         }
-        let mut locked = self.shards.lock_of(&slot.kept);
+        let mut locked = self.shards.lock(slot.kept.hash);
         if first {
             self.index.add_record(Arc::clone(&slot.kept));
         }

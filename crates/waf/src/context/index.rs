@@ -4,36 +4,34 @@
 //! so that no two change the same place at once. The table is `papaya`, made for reading: a look-up
 //! is a probe and a comparison, growing moves entries bit by bit, and what is replaced is freed when
 //! no reader can hold it any more. The list is `crossbeam-skiplist`'s plain one, walked under an
-//! epoch guard (its reference-counted ranges leak, crossbeam issue 1178). The table's hash is
-//! `SipHash` under a random key: clients choose keys, and must not be able to choose collisions.
+//! epoch guard (its reference-counted ranges leak, crossbeam issue 1178). Hashes are taken once and kept
+//! (see [`super::hash`]).
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::hash::RandomState;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use crossbeam_skiplist::base::SkipList;
 
-use super::address::Record;
 use super::cell::Cell;
-use super::slot::{ByRecord, BySlot, InOrder, Kept, Place, Slot};
+use super::hash::Taken;
+use super::slot::{Addressed, ByRecord, BySlot, InOrder, Kept, Place, Slot};
 
 /// The hash table of variables, entered for a few look-ups.
-pub(super) type Cells<'a> =
-    papaya::HashMapRef<'a, BySlot, Cell, RandomState, papaya::LocalGuard<'a>>;
+pub(super) type Cells<'a> = papaya::HashMapRef<'a, BySlot, Cell, Taken, papaya::LocalGuard<'a>>;
 
 pub(super) struct Index {
-    cells: papaya::HashMap<BySlot, Cell>,
-    records: papaya::HashSet<ByRecord>,
+    cells: papaya::HashMap<BySlot, Cell, Taken>,
+    records: papaya::HashSet<ByRecord, Taken>,
     order: SkipList<InOrder, ()>,
 }
 
 impl Index {
     pub(super) fn new() -> Self {
         Self {
-            cells: papaya::HashMap::new(),
-            records: papaya::HashSet::new(),
+            cells: papaya::HashMap::default(),
+            records: papaya::HashSet::default(),
             order: SkipList::new(crossbeam_epoch::default_collector().clone()),
         }
     }
@@ -50,7 +48,8 @@ impl Index {
         self.records.pin().reserve(records);
     }
 
-    pub(super) fn kept(&self, record: Record<'_>) -> Option<Arc<Kept>> {
+    pub(super) fn kept<'a>(&self, record: impl Into<Addressed<'a>>) -> Option<Arc<Kept>> {
+        let record = record.into();
         self.records.pin().get(&record).map(|kept| Arc::clone(&kept.0))
     }
 
@@ -63,7 +62,7 @@ impl Index {
     }
 
     pub(super) fn remove_record(&self, kept: &Kept) {
-        self.records.pin().remove(&kept.record());
+        self.records.pin().remove(&kept.addressed());
     }
 
     /// Adds a slot that was not there.
@@ -79,7 +78,7 @@ impl Index {
         if let Some(entry) = self.order.remove(&InOrder::new(Arc::clone(slot)), &guard) {
             entry.release(&guard);
         }
-        self.cells.pin().remove(&slot.place());
+        self.cells.pin().remove(&BySlot(Arc::clone(slot)));
     }
 
     /// Visits slots in order from `start` on, until `visit` breaks.

@@ -291,7 +291,7 @@ impl Store {
     fn settle(&self, load: &Arc<Load>, staged: &[StagedSlot], now_ms: u64) {
         let shown = load.state() == LoadState::Shown;
         for StagedSlot { slot, told, fresh } in staged {
-            let mut locked = self.shards.lock_of(&slot.kept);
+            let mut locked = self.shards.lock(slot.kept.hash);
             if let Some(lifetime) = fresh
                 && shown
                 && !load.is_crossed()

@@ -24,6 +24,7 @@ mod cell;
 mod clearing;
 mod durable;
 mod feed;
+mod hash;
 mod index;
 mod load;
 mod replica;
@@ -34,7 +35,7 @@ mod store;
 mod value;
 mod writing;
 
-pub use address::{Collection, Record};
+pub use address::{Collection, Name, Opened, Record};
 pub use durable::Fault;
 pub use feed::{Change, Forgotten, Source, Watch};
 pub use load::{Entry, LoadRefused, Loaded, Scope};
@@ -50,7 +51,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use durable::Writer;
-use slot::Place;
+use slot::{Known, Place};
 use store::Store;
 
 /// What a variable is taken to cost, in bytes of memory, beyond those of a name or value that is
@@ -163,6 +164,18 @@ impl Context {
         visit: impl FnOnce(Value<'_>) -> R,
     ) -> Option<R> {
         self.store.get(Place { record, name }, now_ms, visit)
+    }
+
+    /// Visits the value of a variable as [`Self::get`] does, where both parts of its address are
+    /// used more than once.
+    pub fn look_up<R>(
+        &self,
+        opened: &Opened,
+        name: &Name,
+        now_ms: u64,
+        visit: impl FnOnce(Value<'_>) -> R,
+    ) -> Option<R> {
+        self.store.look_up(&Known::of(opened, name), now_ms, visit)
     }
 
     /// Visits the variables of a record in the order of their names, until `visit` breaks.

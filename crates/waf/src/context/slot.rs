@@ -9,18 +9,18 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::address::{Collection, Record};
+use super::address::{Collection, Name, Opened, Record};
 use super::bytes::Bytes;
 use super::cell::Plain;
-use super::{About, Lifetime};
+use super::{About, Lifetime, hash};
 
 /// A record that is kept.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) collection: Collection,
-    /// The shard under whose lock it is written.
-    pub(super) shard: u8,
     pub(super) key: Bytes,
+    /// That of its address.
+    pub(super) hash: u64,
     /// Its number on disk; never given twice.
     pub(super) id: u64,
     created_ms: AtomicU64,
@@ -33,11 +33,11 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(record: Record<'_>, shard: u8, id: u64, about: About) -> Self {
+    pub(super) fn new(record: Record<'_>, id: u64, about: About) -> Self {
         Self {
             collection: record.collection,
-            shard,
             key: Bytes::from(record.key),
+            hash: hash::of_record(record),
             id,
             created_ms: AtomicU64::new(about.created_ms),
             updated_ms: AtomicU64::new(about.updated_ms),
@@ -49,6 +49,10 @@ impl Kept {
 
     pub(super) fn record(&self) -> Record<'_> {
         Record::new(self.collection, &self.key)
+    }
+
+    pub(super) fn addressed(&self) -> Addressed<'_> {
+        Addressed { record: self.record(), hash: self.hash }
     }
 
     pub(super) fn about(&self) -> About {
@@ -89,6 +93,8 @@ impl Kept {
 pub(super) struct Slot {
     pub(super) kept: Arc<Kept>,
     pub(super) name: Bytes,
+    /// That of its place.
+    hash: u64,
     /// Its number on disk; never given twice.
     pub(super) id: u64,
     pub(super) written_ms: AtomicU64,
@@ -111,6 +117,7 @@ const FOREVER: u64 = 1 << 63;
 impl Slot {
     pub(super) fn new(kept: Arc<Kept>, name: &[u8], id: u64, written_ms: u64) -> Self {
         Self {
+            hash: hash::of_place(kept.hash, hash::of_name(name)),
             kept,
             name: Bytes::from(name),
             id,
@@ -184,10 +191,27 @@ impl Place<'static> {
 
 impl Hash for Place<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let collection = self.record.collection as u64;
-        state.write_u64(collection | (self.record.key.len() as u64) << 8);
-        state.write(self.record.key);
-        state.write(self.name);
+        state.write_u64(hash::of_place(hash::of_record(self.record), hash::of_name(self.name)));
+    }
+}
+
+/// A place with its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    place: Place<'a>,
+    hash: u64,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn of(opened: &'a Opened, name: &'a Name) -> Self {
+        let place = Place { record: opened.record(), name };
+        Self { place, hash: hash::of_place(opened.hash, name.hash) }
+    }
+}
+
+impl Hash for Known<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
     }
 }
 
@@ -197,7 +221,7 @@ pub(super) struct BySlot(pub(super) Arc<Slot>);
 
 impl Hash for BySlot {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.place().hash(state);
+        state.write_u64(self.0.hash);
     }
 }
 
@@ -215,13 +239,38 @@ impl papaya::Equivalent<BySlot> for Place<'_> {
     }
 }
 
+impl papaya::Equivalent<BySlot> for Known<'_> {
+    fn equivalent(&self, slot: &BySlot) -> bool {
+        self.hash == slot.0.hash && self.place == slot.0.place()
+    }
+}
+
+/// The address of a record with its hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addressed<'a> {
+    pub(super) record: Record<'a>,
+    pub(super) hash: u64,
+}
+
+impl<'a> From<Record<'a>> for Addressed<'a> {
+    fn from(record: Record<'a>) -> Self {
+        Self { record, hash: hash::of_record(record) }
+    }
+}
+
+impl Hash for Addressed<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
 /// A record as the hash table's key.
 #[derive(Clone, Debug)]
 pub(super) struct ByRecord(pub(super) Arc<Kept>);
 
 impl Hash for ByRecord {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.record().hash(state);
+        state.write_u64(self.0.hash);
     }
 }
 
@@ -233,9 +282,9 @@ impl PartialEq for ByRecord {
 
 impl Eq for ByRecord {}
 
-impl papaya::Equivalent<ByRecord> for Record<'_> {
+impl papaya::Equivalent<ByRecord> for Addressed<'_> {
     fn equivalent(&self, kept: &ByRecord) -> bool {
-        *self == kept.0.record()
+        self.record == kept.0.record()
     }
 }
 

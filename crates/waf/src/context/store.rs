@@ -15,7 +15,7 @@ use super::clearing::Purge;
 use super::durable::Unwritten;
 use super::feed::{Event, Feed, Source};
 use super::index::Index;
-use super::slot::{Place, Slot};
+use super::slot::{Addressed, Known, Place, Slot};
 use super::value::Value;
 use super::writing::Writing;
 use super::{Bytes, ENTRY_BYTES, Lifetime, RECORD_BYTES, Refused, Settings, Stamp};
@@ -108,6 +108,17 @@ impl Store {
     ) -> Option<R> {
         let cells = self.index.cells();
         let (slot, cell) = cells.get_key_value(&place)?;
+        living(&slot.0, cell, now_ms).and_then(Plain::value).map(visit)
+    }
+
+    pub(super) fn look_up<R>(
+        &self,
+        known: &Known<'_>,
+        now_ms: u64,
+        visit: impl FnOnce(Value<'_>) -> R,
+    ) -> Option<R> {
+        let cells = self.index.cells();
+        let (slot, cell) = cells.get_key_value(known)?;
         living(&slot.0, cell, now_ms).and_then(Plain::value).map(visit)
     }
 
@@ -272,8 +283,9 @@ impl Store {
     }
 
     pub(super) fn set_timeout(&self, place: Place<'_>, timeout_s: u32, now_ms: u64) -> bool {
-        let mut locked = self.shards.lock(place.record);
-        let Some(kept) = self.index.kept(place.record) else { return false };
+        let addressed = Addressed::from(place.record);
+        let mut locked = self.shards.lock(addressed.hash);
+        let Some(kept) = self.index.kept(addressed) else { return false };
         if kept.about().timeout_s == timeout_s {
             drop(locked);
             return self.lives(place.record, now_ms);

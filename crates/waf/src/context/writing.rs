@@ -8,7 +8,7 @@ use super::cell::{Cell, Holds, Number, Plain, Staged};
 use super::clearing::{Purge, Shortage};
 use super::feed::{Event, Source};
 use super::index::Cells;
-use super::slot::{BySlot, Kept, Place, Slot};
+use super::slot::{Addressed, BySlot, Kept, Place, Slot};
 use super::store::{Store, living};
 use super::{About, Bytes, ENTRY_BYTES, Lifetime, RECORD_BYTES, Stamp};
 
@@ -21,7 +21,6 @@ pub(super) struct Writing<'a> {
     locked: Locked<'a>,
     cells: Cells<'a>,
     place: Place<'a>,
-    shard: u8,
     /// The record, if there was one; perhaps it has been dropped meanwhile.
     kept: Option<Arc<Kept>>,
     pub(super) now_ms: u64,
@@ -29,17 +28,17 @@ pub(super) struct Writing<'a> {
 
 impl<'a> Writing<'a> {
     pub(super) fn begin(store: &'a Store, place: Place<'a>, now_ms: u64) -> Self {
-        let shard = store.shards.number(place.record);
-        let mut locked = store.shards.lock_numbered(shard);
+        let addressed = Addressed::from(place.record);
+        let mut locked = store.shards.lock(addressed.hash);
         store.clear(&mut locked, now_ms, CLEARED_PER_WRITE);
-        let kept = store.index.kept(place.record);
+        let kept = store.index.kept(addressed);
         if let Some(kept) = &kept
             && now_ms >= kept.due_ms()
         {
             store.purge(&mut locked, kept, now_ms, Purge::Whole);
         }
         let cells = store.index.cells();
-        let mut writing = Self { store, locked, cells, place, shard, kept, now_ms };
+        let mut writing = Self { store, locked, cells, place, kept, now_ms };
         if let Some(kept) = &writing.kept
             && writing.seen().is_none()
         {
@@ -50,14 +49,13 @@ impl<'a> Writing<'a> {
 
     /// The same within a record that is known to live.
     pub(super) fn go_on(store: &'a Store, kept: Arc<Kept>, place: Place<'a>, now_ms: u64) -> Self {
-        let shard = kept.shard;
-        let mut locked = store.shards.lock_numbered(shard);
+        let mut locked = store.shards.lock(kept.hash);
         store.clear(&mut locked, now_ms, CLEARED_PER_WRITE);
         if now_ms >= kept.due_ms() {
             store.purge(&mut locked, &kept, now_ms, Purge::Whole);
         }
         let cells = store.index.cells();
-        Self { store, locked, cells, place, shard, kept: Some(kept), now_ms }
+        Self { store, locked, cells, place, kept: Some(kept), now_ms }
     }
 
     /// What is there, be it a value or the mark of a removed one.
@@ -163,7 +161,7 @@ impl<'a> Writing<'a> {
                 timeout_s: store.timeout_s(),
                 updates: 0,
             };
-            let kept = Arc::new(Kept::new(record, self.shard, store.id(), about));
+            let kept = Arc::new(Kept::new(record, store.id(), about));
             store.index.add_record(Arc::clone(&kept));
             kept
         });

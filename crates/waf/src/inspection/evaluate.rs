@@ -67,7 +67,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    fn under(self, polarity: Polarity) -> Answer {
+    pub(super) fn under(self, polarity: Polarity) -> Answer {
         match (self, polarity) {
             (answer, Polarity::Matches) => answer,
             (Answer::Yes, Polarity::MatchesNot) => Answer::No,
@@ -107,7 +107,7 @@ impl<'a> Run<'a> {
     /// One rule, and where the phase goes on after it.
     #[inline]
     fn step(&mut self, gate: Gate, rule: &'a Rule, next: &mut usize) -> Option<Ended> {
-        if self.is_shut(gate)
+        if self.is_shut(gate, rule)
             || self.state.is_removed(rule.number)
             || self.whole(rule) == Answer::No
         {
@@ -121,10 +121,13 @@ impl<'a> Run<'a> {
     }
 
     /// Whether a rule behind this gate matches nothing.
-    fn is_shut(&mut self, gate: Gate) -> bool {
+    fn is_shut(&mut self, gate: Gate, rule: &Rule) -> bool {
         match gate {
             Gate::Open => false,
             Gate::Number(test) => self.compare(test) == Answer::No,
+            Gate::Kept => {
+                matches!(&rule.targets, Targets::Kept(target) if self.surely_not(rule, target))
+            }
             Gate::Candidate { group, pattern } => {
                 self.evaluation == Evaluation::Prefiltered && !self.may_match(group, pattern)
             }
@@ -178,6 +181,14 @@ impl<'a> Run<'a> {
                     }
                 }
                 self.slot(rule, *slot, *kind)
+            }
+            Targets::Kept(target) => {
+                if self.surely_not(rule, target) {
+                    return Answer::No;
+                }
+                let mut found = Vec::new();
+                self.resolve(&target.set, &mut found);
+                self.each(rule, found)
             }
             Targets::Nothing => {
                 self.matched(rule, None);

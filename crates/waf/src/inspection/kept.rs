@@ -3,31 +3,36 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::contents::ContentId;
-use super::evaluate::Run;
+use super::contents::{ChainId, ContentId};
+use super::evaluate::{Answer, Run};
 use super::values::Found;
-use crate::context::{Collection, Context, Lifetime, Record};
-use crate::program::{Assign, Part, Selector, Text};
+use crate::context::{Collection, Context, Digits, Lifetime, Opened, Record, Value};
+use crate::operator::number;
+use crate::program::{Assign, KeptTarget, Kind, Part, Rule, Selector, Test, Text};
 use crate::variable::Variable;
 
 /// Which records this transaction has opened, and where they are kept.
 #[derive(Default)]
 pub(super) struct KeptKeys {
     context: Option<Arc<Context>>,
-    keys: [Option<Box<[u8]>>; Collection::ALL.len()],
+    opened: [Option<Opened>; Collection::ALL.len()],
 }
 
 impl KeptKeys {
     pub(super) fn new(context: Option<Arc<Context>>) -> Self {
-        Self { context, keys: Default::default() }
+        Self { context, opened: Default::default() }
     }
 
     pub(super) fn key(&self, collection: Collection) -> Option<&[u8]> {
-        self.keys[collection as usize].as_deref()
+        Some(self.opened(collection)?.record().key)
+    }
+
+    fn opened(&self, collection: Collection) -> Option<&Opened> {
+        self.opened[collection as usize].as_ref()
     }
 
     fn record(&self, collection: Collection) -> Option<(&Context, Record<'_>)> {
-        Some((self.context.as_deref()?, Record::new(collection, self.key(collection)?)))
+        Some((self.context.as_deref()?, self.opened(collection)?.record()))
     }
 }
 
@@ -39,6 +44,36 @@ pub(crate) fn collection_of(variable: Variable) -> Option<Collection> {
         Variable::Resource => Collection::Resource,
         Variable::Session => Collection::Session,
         Variable::User => Collection::User,
+        _ => return None,
+    })
+}
+
+impl KeptTarget {
+    fn kind(&self) -> Kind {
+        self.set.parts.first().map_or(Kind::Value, |part| part.kind)
+    }
+}
+
+/// Values that are looked at where they are kept: longer ones are copied first, because what others
+/// free is held back meanwhile.
+const GLANCE_BYTES_MAX: usize = 256;
+
+/// What a test says of a value where it is kept; `None` if that takes more than a glance.
+fn glance(test: &Test, value: Value<'_>) -> Option<Answer> {
+    let mut digits = Digits::default();
+    Some(match (test, value) {
+        (Test::Always, _) => Answer::Yes,
+        (Test::Never, _) => Answer::No,
+        (Test::Constant(comparison, argument), Value::Number(number)) => {
+            comparison.holds(number, *argument).into()
+        }
+        (_, Value::Text(text)) if text.len() > GLANCE_BYTES_MAX => return None,
+        (Test::Constant(comparison, argument), Value::Text(text)) => {
+            comparison.holds(number::parse(text), *argument).into()
+        }
+        (Test::Text(relation, argument), value) => {
+            relation.find(value.bytes(&mut digits), argument.constant()?).is_some().into()
+        }
         _ => return None,
     })
 }
@@ -58,7 +93,30 @@ impl Run<'_> {
         let before = expanded.len();
         self.expand(key, &mut expanded);
         if expanded.len() > before {
-            self.kept.keys[collection as usize] = Some(expanded.into());
+            self.kept.opened[collection as usize] = Some(Opened::new(collection, expanded));
+        }
+    }
+
+    /// Whether a rule cannot match what it looks up, as a glance at the store says. Most look-ups
+    /// find nothing that a rule is after, and then no value is copied and no list is made.
+    pub(super) fn surely_not(&self, rule: &Rule, target: &KeptTarget) -> bool {
+        let opened = self.kept.context.as_deref().zip(self.kept.opened(target.collection));
+        let Some((context, opened)) = opened else { return target.kind() == Kind::Value };
+        let is_plain = rule.chain == ChainId::NONE && rule.steps.is_empty();
+        let now_ms = self.moment.epoch_ms;
+        let glance = |value: Value<'_>| {
+            let answer = glance(&rule.test, value).filter(|_| is_plain)?;
+            Some(answer.under(rule.polarity))
+        };
+        match target.kind() {
+            // What is not there is not asked.
+            Kind::Value => context
+                .look_up(opened, &target.name, now_ms, glance)
+                .is_none_or(|answer| answer == Some(Answer::No)),
+            Kind::Count => {
+                let found = context.look_up(opened, &target.name, now_ms, |_| ()).is_some();
+                glance(Value::Number(i64::from(found))) == Some(Answer::No)
+            }
         }
     }
 
@@ -118,7 +176,7 @@ impl Run<'_> {
         }
         let now = self.moment.epoch_ms;
         let Some((context, record)) = self.kept.record(collection) else { return };
-        let number = || crate::operator::number::parse(&text);
+        let number = || number::parse(&text);
         // A full store refuses and counts it; rules have no way to know.
         let _refused = match value {
             Assign::Number(_) | Assign::Text(_) if *name == *b"timeout" => {
@@ -139,7 +197,7 @@ impl Run<'_> {
         let name = self.lower_name(name);
         let mut text = Vec::new();
         self.expand(seconds, &mut text);
-        let seconds = u64::try_from(crate::operator::number::parse(&text)).unwrap_or(0);
+        let seconds = u64::try_from(number::parse(&text)).unwrap_or(0);
         let now = self.moment.epoch_ms;
         if let Some((context, record)) = self.kept.record(collection) {
             let until = now.saturating_add(seconds.saturating_mul(1000));

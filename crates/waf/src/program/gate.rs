@@ -23,6 +23,8 @@ pub(crate) enum Gate {
     Candidate { group: GroupId, pattern: PatternId },
     /// Only if a number of `TX` compares as the rule asks.
     Number(NumberTest),
+    /// Unless a glance at what it looks up says that it does not match.
+    Kept,
 }
 
 /// A `TX` variable compared with a constant, as most rules that only guide others do.
@@ -62,6 +64,9 @@ impl Groups {
     pub(super) fn gate(&mut self, rule: &Rule) -> Gate {
         if let Some(test) = NumberTest::of(rule) {
             return Gate::Number(test);
+        }
+        if matches!(rule.targets, Targets::Kept(_)) {
+            return Gate::Kept;
         }
         let looks_in_lanes = matches!(rule.targets, Targets::Stable(_)) && rule.steps.is_empty();
         match rule.test.prefiltered() {

@@ -25,8 +25,8 @@ pub(crate) use rule::{
     Act, Assign, Capture, Control, Decision, Flow, Remembers, Rule, RuleNumber, TxName,
 };
 pub(crate) use target::{
-    Kind, LaneId, LaneKey, Part, Selector, SelectorId, SelectorPattern, SetId, TargetSet, Targets,
-    is_stable,
+    KeptTarget, Kind, LaneId, LaneKey, Part, Selector, SelectorId, SelectorPattern, SetId,
+    TargetSet, Targets, is_stable,
 };
 pub(crate) use test::{Polarity, Test};
 pub(crate) use text::{Piece, Text, TxSlot, TxSlots};

@@ -1,6 +1,7 @@
 //! Where rules look: targets resolved to sets and lanes.
 
 use super::TxSlot;
+use crate::context::{Collection, Name};
 use crate::inspection::{ChainId, Half};
 use crate::pattern::{Pattern, PatternId};
 use crate::variable::Variable;
@@ -29,10 +30,22 @@ pub(crate) enum Targets {
     Nothing,
     /// One `TX` variable that has a slot, which is what most rules of the Core Rule Set ask for.
     Slot { slot: TxSlot, kind: Kind },
+    /// One variable that is kept between transactions, looked up by its name.
+    Kept(KeptTarget),
     /// Values that stand before the phase begins: a set for each target.
     Stable(Box<[SetId]>),
     /// Values of which rules of the same phase may change some.
     Volatile(TargetSet),
+}
+
+/// One variable of a collection that is kept between transactions.
+#[derive(Debug)]
+pub(crate) struct KeptTarget {
+    pub(crate) collection: Collection,
+    /// In lower case, as names are kept.
+    pub(crate) name: Name,
+    /// The same as any rule's targets.
+    pub(crate) set: TargetSet,
 }
 
 /// Targets in the order of writing, and what is taken out of them.

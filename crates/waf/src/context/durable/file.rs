@@ -88,8 +88,7 @@ impl StoreFile {
             let (id, bytes) = entry.map_err(lmdb)?;
             let read = format::read_record(id, bytes)
                 .ok_or_else(|| damaged(format!("record {id} does not match its checksum")))?;
-            let shard = store.shards.number(read.record);
-            records.list.push((id, Arc::new(Kept::new(read.record, shard, id, read.about))));
+            records.list.push((id, Arc::new(Kept::new(read.record, id, read.about))));
             self.last_record = id;
         }
         let mut variables: Vec<(Arc<Slot>, Plain)> = Vec::new();

@@ -150,7 +150,7 @@ mod tests {
 
     fn kept() -> Arc<Kept> {
         let about = About { created_ms: 1, updated_ms: 2, timeout_s: 3, updates: 4 };
-        Arc::new(Kept::new(Record::new(Collection::Session, b"a key"), 0, 9, about))
+        Arc::new(Kept::new(Record::new(Collection::Session, b"a key"), 9, about))
     }
 
     #[test]

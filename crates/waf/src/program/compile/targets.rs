@@ -1,11 +1,12 @@
 //! Targets and texts: names become slots, patterns become numbers, sets are shared.
 
 use super::{Compiler, Scope};
-use crate::inspection::{ChainId, Half};
+use crate::context::Name;
+use crate::inspection::{ChainId, Half, collection_of};
 use crate::pattern::{Options, Pattern};
 use crate::program::{
-    Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SelectorPattern, SetId, TargetSet,
-    Targets, Text, TxSlot, is_stable,
+    KeptTarget, Kind, LaneId, LaneKey, Part, Piece, Selector, SelectorId, SelectorPattern, SetId,
+    TargetSet, Targets, Text, TxSlot, is_stable,
 };
 use crate::seclang::{self, Code, Location, Target, TargetKind};
 use crate::variable::Variable;
@@ -32,6 +33,14 @@ impl Compiler<'_> {
             (&*parts, &*exclusions)
         {
             return Targets::Slot { slot: *slot, kind: *kind };
+        }
+        if let ([Part { variable, selector: Selector::Name(name), .. }], []) =
+            (&*parts, &*exclusions)
+            && let Some(collection) = collection_of(*variable)
+        {
+            let name = Name::new(name.to_ascii_lowercase());
+            let set = TargetSet { parts: parts.into(), exclusions: Box::default() };
+            return Targets::Kept(KeptTarget { collection, name, set });
         }
         let stable = parts.iter().all(|part| is_stable(part.variable));
         if !stable {
