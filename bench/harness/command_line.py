@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import firewall, idle, machine, results, survive, tables
+from . import context, firewall, idle, machine, results, survive, tables
 from .contestants import tidegate_binary
 from .processes import Failed
 from .scenarios import COMPARISONS
@@ -20,6 +20,7 @@ SCENARIOS: dict[str, Callable[[str, Options], None]] = {
     "waf-1": firewall.run_level(1),
     "waf-4": firewall.run_level(4),
     "waf-beside": firewall.run_beside,
+    "waf-context": context.run,
     "survive": survive.run,
 }
 

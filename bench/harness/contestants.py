@@ -58,6 +58,8 @@ class Setup:
     haproxy_bufsize: int = 16_384
     haproxy_splice: bool = False
     firewall: Firewall | None = None
+    rules: str | None = None
+    """Rules of its own, in place of the Core Rule Set."""
 
 
 @dataclass
@@ -228,6 +230,9 @@ class Contestant:
         }
 
     def _tidegate_firewall(self) -> str:
+        if self.setup.rules:
+            rules = {"WORK": str(self.work), "RULES": str(self._write("rules.conf", self.setup.rules))}
+            return templates.fill("tidegate/rules.toml", rules)
         if not self.setup.firewall:
             return ""
         level = str(self.setup.firewall.level)
