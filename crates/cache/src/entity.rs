@@ -46,6 +46,16 @@ impl<'a> TagRef<'a> {
         self.opaque == other.opaque
     }
 
+    /// Writes it as a weak one: that of a representation whose coding we changed, which has other
+    /// bytes (RFC 9110, section 8.8.3.3). Clients that send it back are answered all the same, as
+    /// `If-None-Match` compares weakly.
+    pub fn write_weak(self, out: &mut Vec<u8>) {
+        if is_quoted(self.opaque) {
+            out.extend_from_slice(b"W/");
+        }
+        out.extend_from_slice(self.opaque);
+    }
+
     /// The strong comparison.
     pub fn is_same(self, other: TagRef<'_>) -> bool {
         let strong = |tag: TagRef<'_>| tag.strength == Strength::Strong;
@@ -134,6 +144,18 @@ mod tests {
         check("w/\"1\"", "w/\"1\"", false, true);
         check("w/\"1\"", "\"1\"", false, false);
         check("W/1", "W/1", false, true);
+    }
+
+    #[test]
+    fn a_changed_coding_weakens() {
+        let check = |value: &str, expected: &str| {
+            let mut out = Vec::new();
+            TagRef::of(value.as_bytes()).unwrap().write_weak(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        check("\"a\"", "W/\"a\"");
+        check("W/\"a\"", "W/\"a\"");
+        check("a", "a");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod coding;
 pub mod conditional;
 pub mod directive;
 pub mod entity;

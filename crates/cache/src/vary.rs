@@ -5,6 +5,7 @@
 //! one form, as far as their meaning allows: lists lose their white space, languages their order and
 //! case, and of the codings a client accepts only those count that the gate tells apart.
 
+use crate::coding::{Codings, weighted};
 use crate::hash::Seed;
 use crate::key;
 use tidegate_http::Headers;
@@ -116,7 +117,7 @@ impl Vary {
             key::push(text, &field.name);
             text.extend_from_slice(&[0, field.form as u8]);
             match field.form {
-                Form::Codings => text.push(b'0' | Codings::accepted(request).0),
+                Form::Codings => text.push(b'0' | Codings::accepted(request).bits()),
                 Form::Languages => write_languages(request, text),
                 Form::List => write_list(request.named(&field.name), text),
             }
@@ -211,120 +212,6 @@ pub fn most_recent<T>(
     })
 }
 
-/// The content codings that the gate tells apart, as a set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Codings(u8);
-
-/// A content coding that the gate knows (RFC 9110, section 8.4.1, RFC 7932 and RFC 8878).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Coding {
-    /// None at all.
-    Identity,
-    /// `gzip`
-    Gzip,
-    /// `br`
-    Brotli,
-    /// `zstd`
-    Zstd,
-}
-
-impl Coding {
-    /// All of them.
-    pub const ALL: [Coding; 4] = [Coding::Identity, Coding::Gzip, Coding::Brotli, Coding::Zstd];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Coding::Identity => "identity",
-            Coding::Gzip => "gzip",
-            Coding::Brotli => "br",
-            Coding::Zstd => "zstd",
-        }
-    }
-
-    /// The coding with this name, in any case.
-    pub fn of(name: &[u8]) -> Option<Coding> {
-        if name.eq_ignore_ascii_case(b"x-gzip") {
-            return Some(Coding::Gzip);
-        }
-        let is_it = |coding: &Coding| name.eq_ignore_ascii_case(coding.name().as_bytes());
-        Coding::ALL.into_iter().find(is_it)
-    }
-}
-
-impl Codings {
-    /// The codings a request accepts (RFC 9110, section 12.5.3). One that does not say gets no
-    /// coding: it may accept any, but knows perhaps none.
-    pub fn accepted(request: &Headers) -> Codings {
-        if !request.has(Known::AcceptEncoding) {
-            return Codings(1 << Coding::Identity as u8);
-        }
-        let (mut accepted, mut listed) = (0, 0);
-        let mut others = None;
-        for member in request.all(Known::AcceptEncoding).flat_map(field::tokens) {
-            let (name, quality) = weighted(member);
-            let Some(coding) = Coding::of(name) else {
-                if name == b"*" {
-                    others = Some(quality);
-                }
-                continue;
-            };
-            let bit = 1 << coding as u8;
-            listed |= bit;
-            if quality > 0 {
-                accepted |= bit;
-            }
-        }
-        // Identity is acceptable unless it is excluded; the others are not unless they are included.
-        let rest = match others {
-            None => 1 << Coding::Identity as u8,
-            Some(0) => 0,
-            Some(_) => 0b1111,
-        };
-        Codings(accepted | (rest & !listed))
-    }
-
-    /// Whether a coding is in it.
-    pub const fn has(self, coding: Coding) -> bool {
-        self.0 & (1 << coding as u8) != 0
-    }
-
-    /// Whether it holds all the codings that a response has.
-    fn hold_coding_of(self, response: &Headers) -> bool {
-        let mut codings = response.all(Known::ContentEncoding).flat_map(field::tokens).peekable();
-        if codings.peek().is_none() {
-            return self.has(Coding::Identity);
-        }
-        codings.all(|name| Coding::of(name).is_some_and(|coding| self.has(coding)))
-    }
-}
-
-/// A member of a weighted list: the item, and its quality in thousandths (RFC 9110, section 12.4.2).
-/// A quality that is none is the best one.
-fn weighted(member: &[u8]) -> (&[u8], u16) {
-    let mut parts = member.split(|&byte| byte == b';').map(field::trim);
-    let item = parts.next().unwrap_or_default();
-    let quality = parts.find_map(|part| match part {
-        [b'q' | b'Q', b'=', value @ ..] => Some(value),
-        _ => None,
-    });
-    (item, quality.and_then(thousandths).unwrap_or(1000))
-}
-
-fn thousandths(quality: &[u8]) -> Option<u16> {
-    let (whole, decimals) = match quality {
-        [whole @ (b'0' | b'1')] => (whole, &[][..]),
-        [whole @ (b'0' | b'1'), b'.', decimals @ ..] if decimals.len() <= 3 => (whole, decimals),
-        _ => return None,
-    };
-    let mut sum = u16::from(whole - b'0') * 1000;
-    for (digit, unit) in decimals.iter().zip([100, 10, 1]) {
-        sum += digit.is_ascii_digit().then(|| u16::from(digit - b'0') * unit)?;
-    }
-    Some(sum.min(1000))
-}
-
 /// All lines of a list as one, without empty members and white space around commas.
 fn write_list<'a>(lines: impl Iterator<Item = &'a [u8]>, text: &mut Vec<u8>) {
     let mut before = b':';
@@ -377,7 +264,6 @@ fn write_languages(request: &Headers, text: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::Coding::{Brotli, Gzip, Identity, Zstd};
     use super::*;
 
     fn headers(lines: &[(&str, &str)]) -> Headers {
@@ -493,30 +379,6 @@ mod tests {
         let many = |first: &str| format!("{first}{}", ",x".repeat(LANGUAGES_MAX));
         check(&many("a,b"), &many("a, b"), true);
         check(&many("a,b"), &many("b,a"), false);
-    }
-
-    #[test]
-    fn codings_are_a_set() {
-        // RFC 9110, section 12.5.3
-        let check = |lines: &[&str], expected: &[Coding]| {
-            let lines: Vec<_> = lines.iter().map(|line| ("Accept-Encoding", *line)).collect();
-            let codings = Codings::accepted(&headers(&lines));
-            let seen: Vec<_> = Coding::ALL.into_iter().filter(|one| codings.has(*one)).collect();
-            assert_eq!(seen, expected, "{lines:?}");
-        };
-        check(&[], &[Identity]);
-        check(&[""], &[Identity]);
-        check(&["gzip"], &[Identity, Gzip]);
-        check(&["x-GZIP, Br"], &[Identity, Gzip, Brotli]);
-        check(&["gzip, deflate", "br, zstd"], &[Identity, Gzip, Brotli, Zstd]);
-        check(&["gzip;q=0, br"], &[Identity, Brotli]);
-        check(&["gzip;q=0.000, br; Q=0.001"], &[Identity, Brotli]);
-        check(&["identity;q=0, gzip"], &[Gzip]);
-        check(&["*"], &[Identity, Gzip, Brotli, Zstd]);
-        check(&["*;q=0"], &[]);
-        check(&["gzip, *;q=0"], &[Gzip]);
-        check(&["gzip;q=0, *"], &[Identity, Brotli, Zstd]);
-        check(&["gzip;q=x"], &[Identity, Gzip]);
     }
 
     #[test]
