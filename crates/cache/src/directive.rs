@@ -255,18 +255,21 @@ impl ResponseDirectives {
     }
 }
 
-/// Parts a member of the list into name and argument. White space before the `=` is not of the name,
-/// so that a restriction with a slip in it is one; behind it, it spoils the argument.
+/// Parts a member of the list into name and argument. There is no white space around the `=`: before
+/// it, it is not of the name, so that a restriction with a slip in it is one; and on either side it
+/// spoils the argument.
 pub(crate) fn split(member: &[u8]) -> (&[u8], Argument<'_>) {
     let Some(at) = member.iter().position(|&byte| byte == b'=') else {
         return (member, Argument::Absent);
     };
+    let name = field::trim(&member[..at]);
     let argument = match &member[at + 1..] {
+        _ if name.len() < at => Argument::Bare(b""),
         [] => Argument::Absent,
         [b'"', text @ .., b'"'] => Argument::Quoted(text),
         text => Argument::Bare(text),
     };
-    (field::trim(&member[..at]), argument)
+    (name, argument)
 }
 
 /// What a request says to caches (RFC 9111, section 5.2.1).
@@ -385,6 +388,8 @@ mod tests {
         check("max-age", Delta::Invalid);
         check("max-age=", Delta::Invalid);
         check("max-age= 3600", Delta::Invalid);
+        check("max-age =3600", Delta::Invalid);
+        check("max-age =\"3600\"", Delta::Invalid);
         check("max-age='3600'", Delta::Invalid);
         check("max-age=3600;x", Delta::Invalid);
         check("xmax-age=3600", Delta::Absent);
@@ -463,6 +468,7 @@ mod tests {
         // What cannot be understood is read as the more restrictive form.
         check("no-cache=", None);
         check("no-cache=\"\"", None);
+        check("no-cache =\"a\"", None);
         check("no-cache=\" , \"", None);
         check("no-cache=\"a b\"", None);
         check("no-cache=\"a\\\"b\"", None);

@@ -294,6 +294,10 @@ pub fn on_failure(
     if stored.is_fresh(now) && !stored.needs_validation() {
         return Fallback::Fresh;
     }
+    // An old error is no better than a new one.
+    if Failure::of(stored.status()).is_some() {
+        return Fallback::Failure;
+    }
     let own = stored.stale_if_error_until().is_some_and(|until| now < until);
     let staled = now - stored.fresh_until();
     let asked = demand.stale_if_error.is_some_and(|most| staled < Span::from_seconds(most.into()));

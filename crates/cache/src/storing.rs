@@ -301,9 +301,11 @@ const COOKIE_FIELDS: [&[u8]; 2] = [b"Set-Cookie", b"Set-Cookie2"];
 fn is_of_use(stored: &Stored, basis: Basis, status: u16, now: Time) -> bool {
     let windows = [stored.stale_while_revalidate_until(), stored.stale_if_error_until()];
     let may_be_stale = windows.into_iter().flatten().any(|until| now < until);
-    // Without a word about caching, statuses other than these are not stored (section 3).
+    // Without a word about caching, statuses other than these are not stored (section 3). An error
+    // of the origin's is not asked about again: the hope is for something else.
     let has_word = basis != Basis::Nothing || freshness::is_heuristically_cacheable(status);
-    stored.is_fresh(now) || may_be_stale || (stored.has_validator() && has_word)
+    let may_be_validated = stored.has_validator() && has_word && status < 500;
+    stored.is_fresh(now) || may_be_stale || may_be_validated
 }
 
 /// Which fields of a response are not stored (section 3.1).
@@ -444,6 +446,7 @@ mod tests {
         check(200, &[], &[("Cache-Control", "max-age=0, stale-while-revalidate=60")], None);
         check(200, &[], &[("Cache-Control", "max-age=0, stale-if-error=60")], None);
         check(500, &[], &[TAGGED], unused);
+        check(503, &[], &[("Cache-Control", "max-age=0"), TAGGED], unused);
         check(599, &[], &[("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT")], unused);
         check(404, &[], &[("Last-Modified", "Wed, 01 Jan 2020 00:00:00 GMT")], None);
     }

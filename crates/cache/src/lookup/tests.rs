@@ -234,6 +234,17 @@ fn stale_is_served_for_a_failure() {
         Fallback::GatewayTimeout,
     );
     check("max-age=9, no-cache", "", &grace, gone, 3, Fallback::GatewayTimeout);
+    let response = Response {
+        status: 503,
+        headers: request(&[("Cache-Control", "max-age=2")]).headers,
+        ..Response::new()
+    };
+    let control = Control::of(&response.headers);
+    let lifetime = freshness::lifetime(&response, &control, &Lifetimes::default(), NOW);
+    let arrival = Arrival { asked: NOW, received: NOW };
+    let old_error = Stored::new(&response, &control, lifetime, arrival);
+    let seen = on_failure(&old_error, &demand(""), &grace, gone, after(3));
+    assert_eq!(seen, Fallback::Failure);
     for status in [500, 502, 503, 504] {
         assert_eq!(Failure::of(status), Some(Failure::Status(status)));
     }
