@@ -164,7 +164,8 @@ fn push_part(out: &mut Vec<u8>, kind: u8, name: &[u8], between: u8, value: &[u8]
 pub(crate) fn push(out: &mut Vec<u8>, text: &[u8]) {
     const ESCAPE: u8 = 1;
     let is_special = |byte: &u8| *byte <= ESCAPE;
-    if !text.iter().any(is_special) {
+    // Without a branch per byte this becomes a few vector instructions.
+    if !text.iter().fold(false, |any, byte| any | is_special(byte)) {
         out.extend_from_slice(text);
         return;
     }

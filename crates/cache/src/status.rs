@@ -1,5 +1,6 @@
 //! `Cache-Status` (RFC 9211): what the cache did with a request, told to whoever reads the response.
 
+use crate::lookup::{Bypass, Doubt};
 use tidegate_http::field::is_name_byte;
 use tidegate_http::write;
 
@@ -45,6 +46,22 @@ impl Forward {
             Forward::Request => "request",
             Forward::Stale => "stale",
             Forward::Partial => "partial",
+        }
+    }
+}
+
+impl From<Bypass> for Forward {
+    fn from(bypass: Bypass) -> Forward {
+        if bypass == Bypass::Method { Forward::Method } else { Forward::Bypass }
+    }
+}
+
+impl From<Doubt> for Forward {
+    fn from(doubt: Doubt) -> Forward {
+        match doubt {
+            // What may not be used without validation is as good as stale.
+            Doubt::Stale | Doubt::NoCache => Forward::Stale,
+            Doubt::Request => Forward::Request,
         }
     }
 }
@@ -260,7 +277,6 @@ mod tests {
 
     #[test]
     fn every_reason_is_a_token() {
-        use crate::lookup::Bypass;
         use crate::storing::NotStored;
         for reason in [
             Bypass::Off.name(),
@@ -272,6 +288,15 @@ mod tests {
                 Member { detail: Some(reason), ..Member::new(Handling::Forwarded(Forward::Miss)) };
             check(&member, &format!("Tidegate; fwd=miss; detail={reason}"));
         }
+    }
+
+    #[test]
+    fn decisions_have_their_reasons() {
+        assert_eq!(Forward::from(Bypass::Method), Forward::Method);
+        assert_eq!(Forward::from(Bypass::Path), Forward::Bypass);
+        assert_eq!(Forward::from(Doubt::Stale), Forward::Stale);
+        assert_eq!(Forward::from(Doubt::NoCache), Forward::Stale);
+        assert_eq!(Forward::from(Doubt::Request), Forward::Request);
     }
 
     #[test]

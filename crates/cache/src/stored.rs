@@ -274,6 +274,9 @@ impl Stored {
 
 const FORMAT: u8 = 1;
 
+// There are as many of them as there are objects in memory.
+const _: () = assert!(size_of::<Stored>() <= 96);
+
 fn take<const LEN: usize>(rest: &mut &[u8]) -> Option<[u8; LEN]> {
     let (taken, behind) = rest.split_first_chunk()?;
     *rest = behind;

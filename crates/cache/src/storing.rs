@@ -146,7 +146,8 @@ pub struct Storing {
     pub vary: Vary,
     /// Which part of the representation it is, if it is one.
     pub part: Option<ContentRange>,
-    /// Which fields are left out.
+    /// Which fields are left out. Only the client whose request was sent gets them: others that read
+    /// along get what is stored.
     pub omitted: Omitted,
 }
 

@@ -188,6 +188,32 @@ impl VarySet {
         &self.specs
     }
 
+    /// Its bytes, to be kept.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for vary in &self.specs {
+            let start = out.len();
+            out.extend_from_slice(&[0; 4]);
+            vary.encode(out);
+            // A head is limited to a few hundred KB long before this could saturate.
+            let len = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
+            out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+        }
+    }
+
+    /// What [`VarySet::encode`] wrote; `None` if it did not.
+    pub fn decode(bytes: &[u8]) -> Option<VarySet> {
+        let mut specs = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() && specs.len() < SPECS_MAX {
+            let (len, behind) = rest.split_first_chunk()?;
+            let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+            let (vary, behind) = behind.split_at_checked(len)?;
+            specs.push(Vary::decode(vary)?);
+            rest = behind;
+        }
+        rest.is_empty().then_some(VarySet { specs })
+    }
+
     /// The variants under which responses to a request may lie, the latest `Vary` first. Of several
     /// that are there the one with the most recent `Date` is to be used: see [`most_recent`].
     pub fn variants(
@@ -426,6 +452,13 @@ mod tests {
         assert_eq!(set.specs(), [spec("a"), spec("b")]);
         let full = (0..20).fold(set, |set, number| set.with(&spec(&format!("x{number}"))).unwrap());
         assert_eq!(full.specs().len(), SPECS_MAX);
+        for set in [VarySet::default(), VarySet::new(Vary::default()), full.clone()] {
+            let mut bytes = Vec::new();
+            set.encode(&mut bytes);
+            assert_eq!(VarySet::decode(&bytes), Some(set));
+            bytes.push(1);
+            assert_eq!(VarySet::decode(&bytes), None);
+        }
         assert_eq!(full.specs()[0], spec("x19"));
     }
 }
