@@ -222,6 +222,15 @@ impl Stored {
         self.fresh_until = self.born + lifetime;
     }
 
+    /// All parts of it are there: it is the whole representation from now on, as a 200 (RFC 9111,
+    /// section 3.4).
+    pub fn complete(&mut self) {
+        if self.has(Rule::Partial) {
+            self.rules &= !(1 << Rule::Partial as u8);
+            self.status = 200;
+        }
+    }
+
     /// It was purged softly: it is stale from now on, and serves where stale responses do.
     pub fn expire(&mut self, now: Time) {
         self.fresh_until = self.fresh_until.min(now);
@@ -349,6 +358,19 @@ mod tests {
         check(&[earlier], Some(Strength::Weak));
         check(&[date], None);
         check(&[date, ("Last-Modified", "yesterday")], None);
+    }
+
+    #[test]
+    fn parts_become_the_whole() {
+        let mut part = stored(&[("Cache-Control", "max-age=1")]);
+        part.status = 206;
+        part.rules |= 1 << Rule::Partial as u8;
+        let rest = part.rules & !(1 << Rule::Partial as u8);
+        part.complete();
+        assert_eq!((part.status(), part.is_partial(), part.rules), (200, false, rest));
+        part.status = 404;
+        part.complete();
+        assert_eq!(part.status(), 404);
     }
 
     #[test]

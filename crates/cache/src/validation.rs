@@ -87,8 +87,9 @@ pub struct Freshened {
     pub stays: Result<(), NotStored>,
 }
 
-/// Updates a stored response by a 304 that [`selected`] it, or by the answer to a `HEAD` that
-/// [`head_update`] lets do so (RFC 9111, section 3.2).
+/// Updates a stored response by a 304 that [`selected`] it, by the answer to a `HEAD` that
+/// [`head_update`] lets do so, or by another part of it that [`crate::range::may_combine`] allows
+/// (RFC 9111, sections 3.2 and 3.4).
 pub fn freshen(
     stored: &Stored,
     head: &Headers,
