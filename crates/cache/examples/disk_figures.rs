@@ -93,7 +93,7 @@ fn write(directory: &Path) -> Outcome {
     // The segment that is open stays without a footer, as the kill comes now.
     disk.flush();
     println!("loaded");
-    std::thread::sleep(Duration::from_secs(60));
+    std::thread::sleep(Duration::from_mins(1));
     Err("it was to be killed".into())
 }
 

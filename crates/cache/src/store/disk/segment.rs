@@ -60,6 +60,11 @@ impl Segment {
         directory.join(file_name(self.id))
     }
 
+    /// Whether anybody else has a hold of a segment that is not among [`Segments`] any more.
+    pub(super) fn is_read(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1 || Arc::strong_count(&self.file) > 1
+    }
+
     /// What the footer lists, in the order in which it was written. `None` if there is no good one.
     pub(super) fn footer(&self) -> io::Result<Option<Vec<FooterEntry>>> {
         footer(&self.file)

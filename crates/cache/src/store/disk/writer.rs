@@ -42,6 +42,9 @@ pub(super) struct Writer {
     open: Option<Open>,
     /// Removals that could not be written.
     owed: Vec<Head>,
+    /// Evicted segments that somebody still reads. The last to close a removed file waits until the
+    /// file system has freed it, and that should be this thread.
+    retired: Vec<Arc<Segment>>,
     /// Used again and again for what is to be written.
     buffer: Vec<u8>,
     now: Time,
@@ -65,7 +68,8 @@ impl Open {
 
 impl Writer {
     pub(super) fn new(tier: Arc<Tier>, ownership: Ownership, now: Time) -> Self {
-        Writer { tier, ownership, open: None, owed: Vec::new(), buffer: Vec::new(), now }
+        let (open, owed, retired, buffer) = (None, Vec::new(), Vec::new(), Vec::new());
+        Writer { tier, ownership, open, owed, retired, buffer, now }
     }
 
     /// Does what is in the queue until it is closed and empty. Gives the right to write back.
@@ -289,7 +293,10 @@ impl Writer {
         self.tier.segments.remove(oldest.slot);
         let gone = before.saturating_sub(self.tier.index.entries());
         self.tier.counters.evicted.fetch_add(gone as u64, Ordering::Relaxed);
-        match fs::remove_file(oldest.path(&self.tier.directory)) {
+        let removed = fs::remove_file(oldest.path(&self.tier.directory));
+        self.retired.push(oldest);
+        self.retired.retain(Segment::is_read);
+        match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(true),
         }
