@@ -4,6 +4,7 @@
 //! turn bytes into requests; a [`request`] goes its way of eight stops, on which [`upstream`] gives
 //! it a server.
 
+pub mod caching;
 pub mod connection;
 pub mod forwarded;
 pub mod inspection;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use tidegate_proxy::caching::Cache;
 use tidegate_proxy::inspection::{Facilities, Pool};
 use tidegate_proxy::plan::Plan;
 use tidegate_proxy::settings::{
@@ -81,11 +82,12 @@ impl Gate {
         let settings = settings(address, inspect(mode, busy));
         let plan = Plan::build(settings, None, Vec::new(), metrics.labels(), Stamp::now());
         let (commands, receiver) = mpsc::channel(1);
+        let cache = Arc::new(Cache::new(plan.cache).unwrap());
         let parts = Parts {
             id: 0,
             metrics: metrics.worker(0),
             logs: writer.worker(),
-            shared: Shared { connections: Arc::default(), facilities },
+            shared: Shared { connections: Arc::default(), facilities, cache },
             commands: receiver,
         };
         let bound = Bound::bind(&Address::Tcp(address), 64).unwrap();
@@ -166,6 +168,7 @@ fn settings(address: SocketAddr, inspect: Inspect) -> Settings {
         upgrades: Vec::new(),
         trace: Trace::Refuse,
         inspect: Some(inspect),
+        caching: None,
     };
     let site = Site {
         name: "a".into(),
@@ -212,6 +215,7 @@ fn settings(address: SocketAddr, inspect: Inspect) -> Settings {
         trusted_proxies: Vec::new(),
         logs: Vec::new(),
         admin: Admin { address: None, token: None },
+        cache: tidegate_proxy::settings::Cache { memory_bytes_max: 1 << 20 },
         waf: Waf {
             pool_threads: 1,
             pool_queue_max: 1,

@@ -30,7 +30,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub use block::{BasicTotals, PlaceTotals, TargetTotals};
 pub use control::{
-    ContextSyncTotals, ContextTotals, Control, ControlTotals, LogCounts, LogTotals, PoolGauge,
+    CacheTotals, ContextSyncTotals, ContextTotals, Control, ControlTotals, LogCounts, LogTotals,
+    PoolGauge,
 };
 pub use events::{Busy, Closed, ConnectionState, ServerState, StreamEnd};
 pub use families::reference;

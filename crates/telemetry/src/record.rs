@@ -11,6 +11,7 @@
 //! A worker's stalls will be taken out of the phases they overlap: a phase's duration is
 //! computed in one place, next to [`Record::phase`], and that is the place to subtract them.
 
+mod caching;
 mod inspection;
 mod outcome;
 mod phase;
@@ -18,6 +19,7 @@ mod phase;
 use std::fmt;
 use std::time::Duration;
 
+pub use caching::{CacheResult, Caching};
 pub use inspection::{Inspection, WAF_PHASES, WafMode, WafVerdict};
 pub use outcome::{Outcome, Side};
 pub use phase::Phase;
@@ -45,6 +47,8 @@ pub struct Stamps {
     pub inspected: Stamp,
     /// The cache had answered.
     pub looked_up: Stamp,
+    /// Waiting for what another request's fetch would bring, or for one of its own in the background.
+    pub fill_wait: Wait,
     /// Waiting for a free upstream connection or a server's connection limit.
     pub pool_wait: Wait,
     /// The connect to the server began; unset on a reused connection.
@@ -267,6 +271,8 @@ pub struct Record {
     pub retries: u8,
     /// What the WAF made of it.
     pub waf: Inspection,
+    /// What the cache made of it.
+    pub cache: Caching,
 }
 
 impl Record {
@@ -319,6 +325,7 @@ impl Record {
             Phase::Admission => (s.routed, s.admitted),
             Phase::Inspection => (s.admitted.or(s.routed), s.inspected),
             Phase::LookUp => (s.inspected.or(s.admitted).or(s.routed), s.looked_up),
+            Phase::FillWait => (s.fill_wait.start, s.fill_wait.end),
             Phase::PoolWait => (s.pool_wait.start, s.pool_wait.end),
             Phase::Connect => (s.connect_start, s.connected),
             Phase::UpstreamTls => (s.connected, s.upstream_tls_done),
@@ -404,6 +411,7 @@ mod tests {
             admitted: at(32),
             inspected: at(64),
             looked_up: at(128),
+            fill_wait: Wait { start: at(140), end: at(200) },
             pool_wait: Wait { start: at(256), end: at(512) },
             connect_start: at(1 << 10),
             connected: at(1 << 11),
@@ -425,6 +433,7 @@ mod tests {
             (Phase::Admission, 16),
             (Phase::Inspection, 32),
             (Phase::LookUp, 64),
+            (Phase::FillWait, 60),
             (Phase::PoolWait, 256),
             (Phase::Connect, 1 << 10),
             (Phase::UpstreamTls, 1 << 11),

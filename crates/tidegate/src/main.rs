@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod caching;
 mod cli;
 mod commands;
 mod config;

@@ -15,6 +15,7 @@
 
 mod table;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -32,6 +33,9 @@ const RESERVED_BYTES_MAX: u64 = 4 << 20;
 
 /// Body bytes between the fetch and its slowest reader once they are not kept.
 pub const WINDOW_BYTES: usize = 512 << 10;
+
+/// Interim responses that wait for the first reader.
+const INTERIMS_MAX: usize = 16;
 
 /// What a reader learns of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +88,8 @@ impl<T> Lock<T> {
 #[derive(Debug)]
 struct State<H, E> {
     head: Option<H>,
+    /// What comes before the head, for the first reader.
+    interims: VecDeque<H>,
     audience: Audience,
     retention: Retention,
     /// What of the body has been published and is kept.
@@ -130,6 +136,7 @@ impl<H, E> Default for State<H, E> {
     fn default() -> Self {
         Self {
             head: None,
+            interims: VecDeque::new(),
             audience: Audience::All,
             retention: Retention::All,
             chunks: Vec::new(),
@@ -205,6 +212,16 @@ impl<H, E> Sink<H, E> {
 }
 
 impl<H: Clone, E: Clone> Sink<H, E> {
+    /// Tells the first reader something before the head (an interim response, RFC 9110, section 15.2).
+    /// Of more than [`INTERIMS_MAX`] that it has not taken the rest is lost.
+    pub fn interim(&mut self, head: H) {
+        let mut state = self.shared.state.lock();
+        if state.interims.len() < INTERIMS_MAX {
+            state.interims.push_back(head);
+            state.wake_readers();
+        }
+    }
+
     /// Tells the head, and for whom the response is. `length` is what it says of its body.
     pub fn head(&mut self, head: H, audience: Audience, length: Option<u64>) {
         if audience == Audience::All {
@@ -330,11 +347,15 @@ impl<H, E> Reader<H, E> {
 }
 
 impl<H: Clone, E: Clone> Reader<H, E> {
-    /// Ready once it is known what came of the fetch.
+    /// Ready once it is known what came of the fetch. The first reader is told interim responses before;
+    /// it asks again.
     pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Told<H, E>> {
         let mut state = self.shared.state.lock();
         let Some(place) = &state.readers[self.number] else { return Poll::Ready(Told::Alone) };
         let is_first = place.rank == Rank::First;
+        if is_first && let Some(interim) = state.interims.pop_front() {
+            return Poll::Ready(Told::Head(interim));
+        }
         if let Some(head) = &state.head {
             let is_for_it = is_first || (state.audience == Audience::All && state.gone == 0);
             let told = if is_for_it { Told::Head(head.clone()) } else { Told::Alone };

@@ -181,3 +181,20 @@ fn readers_are_woken() {
     drop(sink);
     assert_eq!(calls.0.load(Ordering::Relaxed), 3);
 }
+
+#[test]
+fn interim_responses_are_for_the_first_reader() {
+    let flights = Arc::default();
+    let (mut sink, mut first) = lead(&flights);
+    let mut second = join(&flights);
+    for _ in 0..INTERIMS_MAX + 3 {
+        sink.interim("103");
+    }
+    for _ in 0..INTERIMS_MAX {
+        assert_eq!(first.poll_head(&mut quiet()), Poll::Ready(Told::Head("103")));
+    }
+    assert_eq!(first.poll_head(&mut quiet()), Poll::Pending);
+    assert_eq!(second.poll_head(&mut quiet()), Poll::Pending);
+    sink.head("200", Audience::All, None);
+    assert_eq!(first.poll_head(&mut quiet()), Poll::Ready(Told::Head("200")));
+}

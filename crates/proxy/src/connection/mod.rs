@@ -26,6 +26,7 @@ use tidegate_telemetry::Stamp;
 use tidegate_telemetry::record::{Handshake, Tls};
 
 use self::body::{BodyError, More};
+use crate::caching::Filling;
 use crate::forwarded::Peer;
 use crate::settings::Listener;
 use crate::tls::{self, ClientCertificate};
@@ -89,6 +90,8 @@ pub(crate) enum Downstream<'c> {
     Http1(&'c mut h1::Connection),
     /// HTTP/2.
     Http2(&'c mut h2::Stream),
+    /// No client: a fill of the cache, which others read.
+    Fill(&'c mut Filling),
 }
 
 impl Downstream<'_> {
@@ -97,6 +100,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.slot(),
             Self::Http2(stream) => stream.slot(),
+            Self::Fill(filling) => filling.slot(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed().body_is_done(),
             Self::Http2(stream) => stream.body_is_done(),
+            Self::Fill(_) => true,
         }
     }
 
@@ -113,6 +118,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed_mut().poll_body(cx),
             Self::Http2(stream) => stream.poll_body(cx),
+            Self::Fill(_) => Poll::Ready(Ok(More::End)),
         }
     }
 
@@ -121,6 +127,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed().data(),
             Self::Http2(stream) => stream.data(),
+            Self::Fill(_) => &[],
         }
     }
 
@@ -129,6 +136,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed().announced(),
             Self::Http2(stream) => stream.data().len() as u64,
+            Self::Fill(_) => 0,
         }
     }
 
@@ -137,6 +145,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed_mut().consume(n),
             Self::Http2(stream) => stream.consume(n),
+            Self::Fill(_) => {}
         }
     }
 
@@ -145,6 +154,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed().trailers(),
             Self::Http2(stream) => stream.trailers(),
+            Self::Fill(_) => None,
         }
     }
 
@@ -153,6 +163,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.poll_gone(cx),
             Self::Http2(stream) => stream.poll_gone(cx),
+            Self::Fill(filling) => filling.poll_unwanted(cx),
         }
     }
 
@@ -160,7 +171,7 @@ impl Downstream<'_> {
     pub(crate) fn close_after(&mut self) {
         match self {
             Self::Http1(connection) => connection.close_after(),
-            Self::Http2(_) => {}
+            Self::Http2(_) | Self::Fill(_) => {}
         }
     }
 
@@ -171,6 +182,7 @@ impl Downstream<'_> {
                 connection.interim(request.version, response.status, &response.headers);
             }
             Self::Http2(stream) => stream.interim(response),
+            Self::Fill(filling) => filling.interim(response),
         }
     }
 
@@ -188,6 +200,10 @@ impl Downstream<'_> {
                 Ok(())
             }
             Self::Http2(stream) => stream.respond(request, response, body),
+            Self::Fill(filling) => {
+                filling.respond(request, response, body);
+                Ok(())
+            }
         }
     }
 
@@ -200,6 +216,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed_mut().poll_write(data, cx),
             Self::Http2(stream) => stream.poll_write(data, cx),
+            Self::Fill(filling) => filling.poll_write(data, cx).map(Ok),
         }
     }
 
@@ -211,6 +228,10 @@ impl Downstream<'_> {
                 Ok(())
             }
             Self::Http2(stream) => stream.finish(trailers),
+            Self::Fill(filling) => {
+                filling.finish();
+                Ok(())
+            }
         }
     }
 
@@ -219,6 +240,10 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.framed_mut().poll_flush(cx),
             Self::Http2(_) => Poll::Ready(Ok(())),
+            Self::Fill(filling) => {
+                filling.publish();
+                Poll::Ready(Ok(()))
+            }
         }
     }
 
@@ -226,7 +251,7 @@ impl Downstream<'_> {
     pub(crate) fn retract(&mut self) -> Option<()> {
         match self {
             Self::Http1(connection) => connection.retract(),
-            Self::Http2(_) => None,
+            Self::Http2(_) | Self::Fill(_) => None,
         }
     }
 
@@ -235,6 +260,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.abort(),
             Self::Http2(stream) => stream.abort(),
+            Self::Fill(filling) => filling.abort(),
         }
     }
 
@@ -243,6 +269,7 @@ impl Downstream<'_> {
         match self {
             Self::Http1(connection) => connection.bytes_out(),
             Self::Http2(stream) => stream.bytes_out(),
+            Self::Fill(filling) => (0, filling.written()),
         }
     }
 
@@ -250,7 +277,7 @@ impl Downstream<'_> {
     pub(crate) fn refused_head(&self) -> &[u8] {
         match self {
             Self::Http1(connection) => connection.refused_head(),
-            Self::Http2(_) => &[],
+            Self::Http2(_) | Self::Fill(_) => &[],
         }
     }
 
@@ -258,7 +285,7 @@ impl Downstream<'_> {
     pub(crate) fn after(&self) -> Persist {
         match self {
             Self::Http1(connection) => connection.after(),
-            Self::Http2(_) => Persist::Close,
+            Self::Http2(_) | Self::Fill(_) => Persist::Close,
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct Plan {
     pub process: settings::Process,
     /// What all inspections share.
     pub waf: settings::Waf,
+    /// What all sites share of the cache.
+    pub cache: settings::Cache,
     /// Where matches of WAF rules are counted; `None` if no route is inspected.
     pub rule_counts: Option<Arc<RuleCounts>>,
 }
@@ -117,6 +119,7 @@ impl Plan {
             logs,
             process: settings.process,
             waf: settings.waf,
+            cache: settings.cache,
             rule_counts,
         }
     }
@@ -138,6 +141,7 @@ impl Plan {
             logs: self.logs.clone(),
             process: self.process.clone(),
             waf: self.waf,
+            cache: self.cache,
             rule_counts: self.rule_counts.clone(),
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn admit<'p>(
         downstream.close_after();
     }
     if let Err(refusal) = judged {
-        return Stop::Answer(Answer::refuse(&refusal, exchange));
+        return Stop::Refuse(refusal);
     }
     if routed.route.settings.inspect.is_some() {
         return Stop::Inspect(routed);
@@ -37,6 +37,7 @@ pub(super) fn serve<'p>(
     routed: Routed<'p>,
 ) -> Stop<'p> {
     match &routed.route.settings.action {
+        Action::Group(_) if routed.route.settings.caching.is_some() => Stop::LookUp(routed),
         Action::Group(_) => Stop::Fetch(routed),
         Action::Answer { status, body, content_type } => {
             Stop::Answer(Answer::fixed(*status, content_type, body))

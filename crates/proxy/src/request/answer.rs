@@ -71,6 +71,9 @@ impl Answer {
                 | Refusal::InspectionBusy
                 | Refusal::InspectionFailed
                 | Refusal::ResponseLimit
+                | Refusal::OnlyIfCached
+                | Refusal::NotValidated
+                | Refusal::ServerError(_)
         );
         Self {
             status: verdict.status,

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use tidegate_cache::status::Member;
 use tidegate_http::target::{PathForm, Scheme};
 use tidegate_http::{Request, Response};
 use tidegate_telemetry::Record;
@@ -28,6 +29,8 @@ pub(crate) struct Exchange {
     pub(crate) server: Option<Arc<Server>>,
     /// What the WAF makes of it, if it looks.
     pub(crate) inspecting: Option<Box<Inspecting>>,
+    /// What the cache says of it, if it was asked.
+    pub(crate) cached: Option<Member>,
     /// What of its body was read before it was sent on.
     pub(crate) held: Option<Held>,
     /// What does not fit elsewhere for the length of one call.
@@ -46,6 +49,7 @@ impl Default for Exchange {
             scheme: Scheme::Http,
             server: None,
             inspecting: None,
+            cached: None,
             held: None,
             scratch: Vec::new(),
         }
@@ -64,6 +68,7 @@ impl Exchange {
         self.scheme = Scheme::Http;
         self.server = None;
         self.inspecting = None;
+        self.cached = None;
         self.held = None;
         self.scratch.clear();
     }

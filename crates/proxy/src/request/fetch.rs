@@ -14,7 +14,6 @@ use tidegate_http::{Method, parse::HeadLimits};
 use tidegate_telemetry::Stamp;
 use tidegate_telemetry::record::UpstreamConnection;
 
-use super::answer::Answer;
 use super::respond::Fetched;
 use super::route::Routed;
 use super::transfer::{Deadline, Upload, UploadEnd, Waiting};
@@ -75,7 +74,7 @@ pub(super) async fn fetch<'p>(
         };
         let pick = match pick {
             Ok(pick) => pick,
-            Err(refusal) => return Stop::Answer(Answer::refuse(&refusal, exchange)),
+            Err(refusal) => return Stop::Refuse(refusal),
         };
         approach = Approach::Try;
         let server = Arc::clone(pick.in_flight.server());
@@ -102,7 +101,7 @@ pub(super) async fn fetch<'p>(
         let Failed { failure, refusal } = match error {
             FetchError::Failed(failed) => failed,
             FetchError::Client(refusal) => {
-                return Stop::Answer(Answer::refuse(&refusal, exchange));
+                return Stop::Refuse(refusal);
             }
         };
         if failure == Failure::AtLimit {
@@ -126,7 +125,7 @@ pub(super) async fn fetch<'p>(
         match retry::after(attempt, settings, group.budget(), now) {
             Retry::Next => tried.push(server.id()),
             Retry::Same => same = Some(pick),
-            Retry::GiveUp(_) => return Stop::Answer(Answer::refuse(&refusal, exchange)),
+            Retry::GiveUp(_) => return Stop::Refuse(refusal),
         }
         exchange.record.retries += 1;
         around.worker.metrics().upstream_retried(server.label());

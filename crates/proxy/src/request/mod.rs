@@ -11,19 +11,23 @@
 //! returns the next; whatever the gate says by itself, a redirect or an error, takes the way of an
 //! [`Answer`]. Every way ends in [`finish`], which leaves exactly one record.
 //!
-//! The place of *look up* (the cache) is between inspect and fetch; until it is built, an inspected
-//! request goes straight on to be fetched. Where a route has no WAF, so does an admitted one.
+//! Where a route has no WAF, an admitted request is looked up at once; where it has no cache, it goes on
+//! to be fetched. What the cache serves takes the way of [`serve`] in place of [`respond`], and a fill
+//! of the cache ([`fill`]) walks the stops *fetch* and *respond* on behalf of those who read along.
 
 mod admit;
 mod answer;
 mod exchange;
 mod fetch;
+mod fill;
 pub(crate) mod finish;
 mod forward;
 mod inspect;
+mod look_up;
 mod refusal;
 mod respond;
 mod route;
+mod serve;
 mod transfer;
 mod variables;
 
@@ -34,15 +38,17 @@ pub(crate) use refusal::Refusal;
 use answer::Answer;
 use respond::Fetched;
 use route::Routed;
+use serve::Serving;
 
 use crate::connection::{Client, Downstream};
 use crate::plan::{Route, Site};
 use crate::worker::{Active, Worker};
+use std::rc::Rc;
 
 /// What surrounds a request and outlives its stops.
 pub(crate) struct Surroundings<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) plan: &'a Active,
+    pub(crate) plan: &'a Rc<Active>,
     pub(crate) client: &'a Client,
 }
 
@@ -58,7 +64,10 @@ enum Stop<'p> {
     Route,
     Admit(Routed<'p>),
     Inspect(Routed<'p>),
+    LookUp(Routed<'p>),
     Fetch(Routed<'p>),
+    Serve(Serving<'p>),
+    Refuse(Refusal),
     Answer(Answer),
     Respond(Fetched<'p>),
     Finish,
@@ -74,7 +83,7 @@ pub(crate) async fn run(
     around.worker.metrics().request_started();
     let mut place = None;
     let mut stop = match refused {
-        Some(refusal) => Stop::Answer(Answer::refuse(&refusal, exchange)),
+        Some(refusal) => Stop::Refuse(refusal),
         None => Stop::Route,
     };
     loop {
@@ -85,7 +94,10 @@ pub(crate) async fn run(
             Stop::Inspect(routed) => {
                 Box::pin(inspect::inspect(around, downstream, exchange, routed)).await
             }
+            Stop::LookUp(routed) => look_up::look_up(around, downstream, exchange, routed).await,
+            Stop::Serve(serving) => serving.respond(around, downstream, exchange).await,
             Stop::Fetch(routed) => fetch::fetch(around, downstream, exchange, routed).await,
+            Stop::Refuse(refusal) => Stop::Answer(Answer::refuse(&refusal, exchange)),
             Stop::Answer(answer) => answer.send(around, downstream, exchange, place).await,
             Stop::Respond(fetched) => fetched.respond(around, downstream, exchange).await,
             Stop::Finish => break,

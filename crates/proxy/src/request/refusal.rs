@@ -82,6 +82,13 @@ pub(crate) enum Refusal {
     BetweenBytesLate,
     /// The whole request took too long.
     WholeLate,
+    /// The client wants nothing but what is stored, and that is not there (RFC 9111, section 5.2.1.7).
+    OnlyIfCached,
+    /// What is stored may not be served without being validated, and the server cannot be asked (RFC
+    /// 9111, section 5.2.2.2).
+    NotValidated,
+    /// The server answered with this status, and what is stored is better.
+    ServerError(u16),
 }
 
 /// What follows from a refusal.
@@ -143,6 +150,9 @@ impl Refusal {
             Self::BetweenBytesLate => {
                 (504, O::Timeout(Phase::Body), Upstream, "between_bytes_late")
             }
+            Self::OnlyIfCached => (504, O::Answered, Downstream, "only_if_cached"),
+            Self::NotValidated => (504, O::UpstreamRefused, Upstream, "not_validated"),
+            Self::ServerError(status) => (*status, O::UpstreamInvalid, Upstream, "server_error"),
             Self::WholeLate => (504, O::Timeout(Phase::Total), Upstream, "whole_late"),
         };
         Verdict { status, outcome, side, reason }

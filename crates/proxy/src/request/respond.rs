@@ -4,15 +4,16 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use tidegate_cache::status::{Member, Word};
 use tidegate_http::field::Known;
 use tidegate_http::framing::{self, Body};
+use tidegate_telemetry::record::CacheResult;
 use tidegate_telemetry::{Outcome, Side, Stamp};
 
-use super::answer::Answer;
 use super::inspect::{self, Stopped};
 use super::route::Routed;
 use super::transfer::{Deadline, Progress, Upload, UploadEnd, Waiting};
-use super::{Exchange, Place, Refusal, Stop, Surroundings, variables};
+use super::{Exchange, Place, Refusal, Stop, Surroundings, look_up, variables};
 use crate::connection::body::{BodyError, More};
 use crate::connection::{Downstream, tunnel};
 use crate::plan::Edit;
@@ -57,7 +58,12 @@ impl<'p> Fetched<'p> {
         if status == 101 {
             return self.switch(around, downstream, exchange).await;
         }
-        self.edit(around, exchange);
+        look_up::invalidate(around, exchange, &self.routed);
+        date(around, exchange);
+        // What is stored is edited for each client.
+        if !matches!(downstream, Downstream::Fill(_)) {
+            self.edit(around, exchange);
+        }
         if !downstream.body_is_done() || around.worker.is_draining() {
             // The client may never send what its body owes once it has the answer.
             downstream.close_after();
@@ -155,7 +161,7 @@ impl<'p> Fetched<'p> {
             self.group.report(server, upstream::Outcome::Failed, Stamp::now());
             around.worker.metrics().upstream_failed(server.label(), verdict.outcome);
             if downstream.retract().is_some() {
-                return Stop::Answer(Answer::refuse(refusal, exchange));
+                return Stop::Refuse(refusal.clone());
             }
         }
         exchange.record.end(verdict.outcome, verdict.side, verdict.reason);
@@ -203,9 +209,10 @@ impl<'p> Fetched<'p> {
             let server = self.pick.in_flight.server();
             self.group.report(server, upstream::Outcome::Failed, Stamp::now());
             around.worker.metrics().upstream_failed(server.label(), refusal.verdict().outcome);
-            return Stop::Answer(Answer::refuse(&refusal, exchange));
+            return Stop::Refuse(refusal);
         }
         let protocol = self.upgrade.clone().unwrap_or_default();
+        date(around, exchange);
         self.edit(around, exchange);
         exchange.record.status = 101;
         exchange.record.stamps.first_byte_out = Stamp::now();
@@ -224,10 +231,6 @@ impl<'p> Fetched<'p> {
 
     /// Makes the response's fields what the client gets.
     fn edit(&self, around: &Surroundings<'_>, exchange: &mut Exchange) {
-        if !exchange.response.headers.has(Known::Date) {
-            // RFC 9110, section 6.6.1: a recipient with a clock adds what is missing.
-            exchange.response.headers.push_known(Known::Date, &around.worker.date());
-        }
         let place = Place { site: self.routed.site, route: Some(self.routed.route) };
         edit(around, exchange, place);
         if let (Some(tag), Some(sticky)) = (&self.pick.set_cookie, &self.group.settings().sticky) {
@@ -238,8 +241,18 @@ impl<'p> Fetched<'p> {
     }
 }
 
-/// Applies what site and route change in a response's fields.
+/// RFC 9110, section 6.6.1: a recipient with a clock adds what is missing.
+fn date(around: &Surroundings<'_>, exchange: &mut Exchange) {
+    if !exchange.response.headers.has(Known::Date) {
+        exchange.response.headers.push_known(Known::Date, &around.worker.date());
+    }
+}
+
+/// Applies what site and route change in a response's fields, and tells what the cache did.
 pub(super) fn edit(around: &Surroundings<'_>, exchange: &mut Exchange, place: Place<'_>) {
+    if let Some(member) = exchange.cached.take() {
+        tell_of_cache(&member, around, exchange, place);
+    }
     if let (Some(hsts), true) = (&place.site.settings.hsts, around.client.tls.is_some()) {
         exchange.response.headers.set(b"Strict-Transport-Security", hsts.as_bytes());
     }
@@ -252,6 +265,34 @@ pub(super) fn edit(around: &Surroundings<'_>, exchange: &mut Exchange, place: Pl
         }
         edit.apply(&mut exchange.response.headers, &value);
         exchange.scratch = value;
+    }
+}
+
+/// What the cache did: `Cache-Status` (RFC 9211) behind those of caches before us, and the older
+/// field where the route wants it.
+fn tell_of_cache(
+    member: &Member,
+    around: &Surroundings<'_>,
+    exchange: &mut Exchange,
+    place: Place<'_>,
+) {
+    let value = &mut exchange.scratch;
+    value.clear();
+    member.write(around.worker.cache().name(), value);
+    let headers = &mut exchange.response.headers;
+    headers.push(b"Cache-Status", value);
+    let caching = place.route.and_then(|route| route.settings.caching.as_ref());
+    if caching.is_some_and(|caching| caching.x_cache_status) {
+        let word = match exchange.record.cache.result {
+            CacheResult::Hit | CacheResult::Joined => Word::Hit,
+            CacheResult::Revalidated => Word::Revalidated,
+            CacheResult::Updating => Word::Updating,
+            CacheResult::Stale => Word::Stale,
+            CacheResult::Expired => Word::Expired,
+            CacheResult::Miss => Word::Miss,
+            CacheResult::Bypass | CacheResult::None => Word::Bypass,
+        };
+        headers.set(b"X-Cache-Status", word.name().as_bytes());
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn route<'p>(
     exchange.record.stamps.routed = Stamp::now();
     match found {
         Ok(stop) => stop,
-        Err(refusal) => Stop::Answer(Answer::refuse(&refusal, exchange)),
+        Err(refusal) => Stop::Refuse(refusal),
     }
 }
 

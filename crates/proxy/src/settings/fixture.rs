@@ -27,5 +27,6 @@ pub(crate) fn route(path: PathRule) -> Route {
         upgrades: vec!["websocket".into()],
         trace: Trace::Refuse,
         inspect: None,
+        caching: None,
     }
 }

@@ -5,6 +5,7 @@
 //! made for look-ups. Every duration, size and count here has a bound and a default that stand in the
 //! option table of the program (`tidegate config`).
 
+mod cache;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod group;
@@ -12,6 +13,7 @@ mod listener;
 mod site;
 mod waf;
 
+pub use cache::*;
 pub use group::*;
 pub use listener::*;
 pub use site::*;
@@ -42,6 +44,8 @@ pub struct Settings {
     pub admin: Admin,
     /// What all inspections share.
     pub waf: Waf,
+    /// What all sites share of the cache.
+    pub cache: Cache,
 }
 
 /// Limits and sizes of the process.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_http::Method;
 
-use super::Inspect;
+use super::{Caching, Inspect};
 
 /// Host names served together.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +78,8 @@ pub struct Route {
     pub trace: Trace,
     /// How requests are inspected; `None` if they are not.
     pub inspect: Option<Inspect>,
+    /// How responses are cached; `None` if they are not.
+    pub caching: Option<Caching>,
 }
 
 impl Route {

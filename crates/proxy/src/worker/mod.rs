@@ -28,6 +28,7 @@ use tokio::task::AbortHandle;
 
 use self::accept::Bound;
 use self::wheel::{TICK, Wheel};
+use crate::caching::{Cache, Keys};
 use crate::connection::body;
 use crate::inspection::Facilities;
 use crate::plan::Plan;
@@ -64,6 +65,8 @@ pub struct Shared {
     pub connections: Arc<AtomicUsize>,
     /// What inspections share.
     pub facilities: Facilities,
+    /// The cache.
+    pub cache: Arc<Cache>,
 }
 
 /// What a worker is made of.
@@ -84,6 +87,12 @@ pub struct Parts {
 #[derive(Clone)]
 pub struct Worker(Rc<Inner>);
 
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Worker").field(&self.0.id).finish()
+    }
+}
+
 struct Inner {
     id: u16,
     metrics: metrics::Worker,
@@ -99,6 +108,7 @@ struct Inner {
     )]
     exchanges: RefCell<Vec<Box<Exchange>>>,
     inspector: RefCell<Inspector>,
+    keys: RefCell<Keys>,
     connections: Cell<usize>,
     wall: Cell<Wall>,
     /// More than one of an address where a process before this one had more workers.
@@ -173,6 +183,7 @@ impl Worker {
             logs: RefCell::new(logs),
             exchanges: RefCell::default(),
             inspector: RefCell::default(),
+            keys: RefCell::default(),
             connections: Cell::new(0),
             wall: Cell::new(Wall::now()),
             listening: RefCell::default(),
@@ -224,6 +235,16 @@ impl Worker {
     /// What inspections on this thread search with.
     pub(crate) fn inspector(&self) -> RefMut<'_, Inspector> {
         self.0.inspector.borrow_mut()
+    }
+
+    /// What all workers share of the cache.
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        &self.0.shared.cache
+    }
+
+    /// Where keys of the cache are written.
+    pub(crate) fn keys(&self) -> RefMut<'_, Keys> {
+        self.0.keys.borrow_mut()
     }
 
     /// What all inspections share.

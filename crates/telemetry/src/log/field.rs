@@ -416,6 +416,7 @@ pub(super) static FIELDS: &[Field] = &[
     phase("admission_ms", Phase::Admission, "0.000"),
     phase("inspection_ms", Phase::Inspection, "0.081"),
     phase("look_up_ms", Phase::LookUp, "0.001"),
+    phase("fill_wait_ms", Phase::FillWait, "31.040"),
     phase("pool_wait_ms", Phase::PoolWait, "0.000"),
     phase("connect_ms", Phase::Connect, "0.412"),
     phase("upstream_tls_ms", Phase::UpstreamTls, "2.204"),
@@ -423,6 +424,21 @@ pub(super) static FIELDS: &[Field] = &[
     phase("upstream_head_ms", Phase::UpstreamHead, "0.003"),
     phase("body_ms", Phase::Body, "1.107"),
     phase("write_ms", Phase::Write, "1.120"),
+    // The cache.
+    field(
+        "cache",
+        "",
+        "hit",
+        "What the cache made of the request; see the table below. Absent if it was not asked.",
+        |line| Value::Token(line.record.cache.result.as_str()),
+    ),
+    field(
+        "cache_reason",
+        "",
+        "set-cookie",
+        "Why the cache could not do better, or why the response was not stored.",
+        |line| Value::Token(line.record.cache.reason),
+    ),
     // The WAF.
     field(
         "waf_mode",

@@ -7,7 +7,7 @@ use super::escape::TEXT_BYTES_MAX;
 use super::field::FIELDS;
 use super::format::{COMBINED, JSON, PRIVACY};
 use super::writer::BACKLOG_BYTES_MAX;
-use crate::record::{Outcome, WafVerdict};
+use crate::record::{CacheResult, Outcome, WafVerdict};
 
 /// The reference of formats, fields and privacy.
 pub fn reference() -> String {
@@ -71,6 +71,10 @@ pub fn reference() -> String {
     );
     for (name, doc) in Outcome::REFERENCE {
         let _ = writeln!(out, "| `{name}` | {doc} |");
+    }
+    out.push_str("\n### Values of `cache`\n\n| value | meaning |\n|---|---|\n");
+    for result in &CacheResult::ALL[1..] {
+        let _ = writeln!(out, "| `{}` | {} |", result.as_str(), result.doc());
     }
     out.push_str("\n### Values of `waf_verdict`\n\n| value | meaning |\n|---|---|\n");
     for verdict in &WafVerdict::ALL[1..] {

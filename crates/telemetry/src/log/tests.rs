@@ -7,7 +7,7 @@ use super::time::Times;
 use super::*;
 use crate::clock::Stamp;
 use crate::record::{
-    Handshake, Inspection, Outcome, Phase, Protocol, Record, RequestId, Side, Tls,
+    CacheResult, Handshake, Inspection, Outcome, Phase, Protocol, Record, RequestId, Side, Tls,
     UpstreamConnection, WafMode, WafVerdict,
 };
 
@@ -301,6 +301,7 @@ fn every_field_writes_itself_in_both_shapes() {
         admitted: at(5),
         inspected: at(6),
         looked_up: at(7),
+        fill_wait: crate::record::Wait { start: at(7), end: at(8) },
         connect_start: at(8),
         connected: at(9),
         upstream_tls_done: at(10),
@@ -311,6 +312,7 @@ fn every_field_writes_itself_in_both_shapes() {
     full.outcome = Outcome::Timeout(Phase::Body);
     full.side = Side::Upstream;
     full.reason = "slow";
+    full.cache = crate::record::Caching { result: CacheResult::Miss, reason: "private" };
     let view = LogView {
         peer_addr: Some(IpAddr::from([10, 0, 0, 2])),
         listener: "[::]:443",

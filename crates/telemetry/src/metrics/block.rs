@@ -8,7 +8,7 @@ use super::histogram::{Histogram, HistogramTotals};
 use super::reasons::Reasons;
 use super::rows::Rows;
 use crate::record::{
-    Handshake, Outcome, Phase, Protocol, Side, Tls, WAF_PHASES, WafMode, WafVerdict,
+    CacheResult, Handshake, Outcome, Phase, Protocol, Side, Tls, WAF_PHASES, WafMode, WafVerdict,
 };
 
 /// Status classes: none sent, 1xx to 5xx, anything else.
@@ -91,6 +91,10 @@ tallies! {
         bytes_in: Counter => u64,
         /// Bytes to clients, heads and bodies.
         bytes_out: Counter => u64,
+        /// By what the cache made of them.
+        cache: [Counter; CacheResult::ALL.len()] => [u64; CacheResult::ALL.len()],
+        /// Bytes of bodies that came from the cache.
+        cache_bytes: Counter => u64,
         /// From first byte to end.
         duration: Histogram => HistogramTotals,
     }

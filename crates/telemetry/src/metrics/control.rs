@@ -19,6 +19,7 @@ pub struct Control {
     logs: RwLock<BTreeMap<Box<str>, Arc<LogCounts>>>,
     pool: Arc<PoolGauge>,
     context: RwLock<Option<ContextTotals>>,
+    cache: RwLock<Option<CacheTotals>>,
 }
 
 /// What the inspection pool is doing.
@@ -30,6 +31,25 @@ pub struct PoolGauge {
     pub running: AtomicU64,
     /// Inspections that were done there.
     pub done: AtomicU64,
+}
+
+/// What the cache holds and has done, as its keeper tells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheTotals {
+    /// Keys in memory.
+    pub entries: u64,
+    /// Memory that stored responses take.
+    pub bytes: u64,
+    /// Most memory that they may take.
+    pub bytes_max: u64,
+    /// Fills under way.
+    pub fills: u64,
+    /// Responses stored.
+    pub stored: u64,
+    /// Keys that gave way to others.
+    pub evicted: u64,
+    /// Purges.
+    pub purges: u64,
 }
 
 /// What the WAF's context holds and has done, as its keeper tells it.
@@ -131,6 +151,8 @@ pub struct ControlTotals {
     pub pool_done: u64,
     /// What rules remember; `None` before its keeper has told.
     pub context: Option<ContextTotals>,
+    /// What the cache holds; `None` before its keeper has told.
+    pub cache: Option<CacheTotals>,
 }
 
 impl Control {
@@ -173,6 +195,11 @@ impl Control {
         *self.context.write().unwrap_or_else(PoisonError::into_inner) = Some(totals);
     }
 
+    /// The cache stands like this now.
+    pub fn cache(&self, totals: CacheTotals) {
+        *self.cache.write().unwrap_or_else(PoisonError::into_inner) = Some(totals);
+    }
+
     pub(super) fn totals(&self) -> ControlTotals {
         let logs = self.logs.read().unwrap_or_else(PoisonError::into_inner);
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
@@ -187,6 +214,7 @@ impl Control {
             pool_running: self.pool.running.load(Ordering::Relaxed),
             pool_done: self.pool.done.load(Ordering::Relaxed),
             context: *self.context.read().unwrap_or_else(PoisonError::into_inner),
+            cache: *self.cache.read().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The exposition walks the table over a [`Snapshot`]; `docs/metrics.md` is its [`reference`].
 
+mod cache;
 mod context;
 
 use std::fmt::Write as _;
@@ -716,7 +717,7 @@ const FAMILIES: &[Family] = &[
 
 /// All of them, in the order in which they are told.
 fn families() -> impl Iterator<Item = &'static Family> {
-    FAMILIES.iter().chain(context::FAMILIES)
+    FAMILIES.iter().chain(cache::FAMILIES).chain(context::FAMILIES)
 }
 
 /// How many rules are told of by their time.

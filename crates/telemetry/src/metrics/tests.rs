@@ -314,6 +314,7 @@ fn every_phase_is_counted() {
         admitted: at(6),
         inspected: at(7),
         looked_up: at(8),
+        fill_wait: crate::record::Wait { start: at(8), end: at(9) },
         pool_wait: crate::record::Wait { start: at(9), end: at(10) },
         connect_start: at(11),
         connected: at(12),

@@ -12,7 +12,8 @@ use super::labels::Label;
 use super::reasons::Reason;
 use crate::clock::nanos;
 use crate::record::{
-    Handshake, Inspection, Outcome, Phase, Protocol, Record, Side, Tls, UpstreamConnection, WafMode,
+    CacheResult, Handshake, Inspection, Outcome, Phase, Protocol, Record, Side, Tls,
+    UpstreamConnection, WafMode,
 };
 
 /// The one writer of a worker's counters.
@@ -86,6 +87,7 @@ impl Worker {
         count(Phase::Admission);
         count(Phase::Inspection);
         count(Phase::LookUp);
+        count(Phase::FillWait);
         count(Phase::PoolWait);
         count(Phase::Connect);
         count(Phase::UpstreamTls);
@@ -106,20 +108,33 @@ impl Worker {
         if let Some(nanos) = record.phase_nanos(Phase::Total) {
             place.duration.record(nanos);
         }
-
-        if record.connection != UpstreamConnection::None {
-            let target = self.block.targets.row(record.server.or(record.group));
-            target.responses[class(record.upstream_status)].add(1);
-            target.bytes_in.add(bytes.up_in);
-            target.bytes_out.add(bytes.up_out);
-            if let Some(nanos) = record.phase_nanos(Phase::FirstByte) {
-                target.first_byte.record(nanos);
+        if record.cache.result != CacheResult::None {
+            place.cache[record.cache.result.index()].add(1);
+            if record.cache.result.is_hit() {
+                place.cache_bytes.add(bytes.body_out);
             }
+        }
+
+        if !record.cache.result.is_of_a_fill() {
+            self.fetched(record);
         }
 
         if let Some(code) = error_code(record) {
             let reason = Reason::new(record.outcome.as_str(), record.side, code);
             self.block.request_errors.add(reason);
+        }
+    }
+
+    /// A server was asked, for a request or on behalf of the cache: counts what came of it.
+    pub fn fetched(&self, record: &Record) {
+        if record.connection != UpstreamConnection::None {
+            let target = self.block.targets.row(record.server.or(record.group));
+            target.responses[class(record.upstream_status)].add(1);
+            target.bytes_in.add(record.bytes.up_in);
+            target.bytes_out.add(record.bytes.up_out);
+            if let Some(nanos) = record.phase_nanos(Phase::FirstByte) {
+                target.first_byte.record(nanos);
+            }
         }
     }
 

@@ -21,6 +21,8 @@ labelled! {
     Inspection = "inspection",
     /// The cache's look-up.
     LookUp = "look_up",
+    /// Waiting for a fill of the cache: until its response's head is there.
+    FillWait = "fill_wait",
     /// Waiting for an upstream connection.
     PoolWait = "pool_wait",
     /// Connecting to the server.

@@ -379,7 +379,7 @@ impl<'n> Scope<'n> {
         match spec.reach {
             Reach::Here => self.node(spec.key),
             // A section that may not hold the option has none: the check of names has said so.
-            Reach::Site | Reach::Defaults | Reach::Waf => self.look_up_key(spec.key),
+            Reach::Site | Reach::Defaults | Reach::Waf | Reach::Cache => self.look_up_key(spec.key),
         }
     }
 

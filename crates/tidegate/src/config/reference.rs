@@ -112,6 +112,7 @@ fn absence(option: &dyn Declared) -> String {
         Reach::Site => ". Also in [[site]]",
         Reach::Defaults => ". Also in [defaults]",
         Reach::Waf => ". Also in [waf]",
+        Reach::Cache => ". Also in [cache]",
     };
     match option.absence() {
         Absence::Default(default) => format!("; default {default}{reach}"),
@@ -239,6 +240,7 @@ fn option_markdown(out: &mut String, option: &dyn Declared) {
         Reach::Site => out.push_str("- Also in `[[site]]`\n"),
         Reach::Defaults => out.push_str("- Also in `[defaults]`\n"),
         Reach::Waf => out.push_str("- Also in `[waf]`\n"),
+        Reach::Cache => out.push_str("- Also in `[cache]`\n"),
     }
     if option.absence() != Absence::Default(option.example()) {
         let _ = writeln!(out, "- Example: `{} = {}`", option.key(), option.example());

@@ -32,6 +32,7 @@ use tokio::task::JoinHandle;
 use history::History;
 
 use crate::admin::{self, Door};
+use crate::caching;
 use crate::context::{self, Kept};
 use crate::outside::Beyond;
 use crate::serve::Obstacle;
@@ -210,6 +211,7 @@ pub(crate) async fn run(
     tokio::task::spawn_local(certificates::watch(Rc::clone(&gate)));
     tokio::task::spawn_local(history::keep(Rc::clone(&gate)));
     tokio::task::spawn_local(context::keep(Rc::clone(&gate)));
+    tokio::task::spawn_local(caching::keep(Rc::clone(&gate)));
     let admin = Administration::begin(&gate, door);
     let mut failures = Vec::new();
     loop {

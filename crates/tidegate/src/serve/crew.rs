@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use tidegate_proxy::caching::Cache;
 use tidegate_proxy::inspection::{Facilities, Pool};
 use tidegate_proxy::plan::Plan;
 use tidegate_proxy::settings::Address;
@@ -83,7 +84,8 @@ impl Crew {
         let pool = Pool::new(plan.waf.pool_queue_max, Arc::clone(metrics.control().pool()));
         let Beyond { context, outside } = beyond;
         let facilities = Facilities { pool, context, outside };
-        let shared = Shared { connections: Arc::new(AtomicUsize::new(0)), facilities };
+        let cache = Arc::new(Cache::new(plan.cache)?);
+        let shared = Shared { connections: Arc::new(AtomicUsize::new(0)), facilities, cache };
         start_pool(&shared, plan)?;
         let mut crew = Crew { hands: Vec::with_capacity(sockets.len()), shared, ended };
         for (worker, sockets) in sockets.into_iter().enumerate() {
@@ -155,6 +157,11 @@ impl Crew {
         self.hands.iter().flat_map(|hand| &hand.sockets)
     }
 
+    /// What all workers share of the cache.
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        &self.shared.cache
+    }
+
     /// Puts a plan into service with sockets for its new listeners: on all workers, or on none.
     pub(crate) fn adopt(
         &mut self,
@@ -168,6 +175,7 @@ impl Crew {
         });
         let permits = permits.collect::<Result<Vec<_>, _>>()?;
         start_pool(&self.shared, plan).map_err(Obstacle::Thread)?;
+        self.shared.cache.adopt(plan.cache);
         let mut gone = Vec::new();
         for (((hand, permit), new), handles) in
             self.hands.iter_mut().zip(permits).zip(sockets).zip(handles)

@@ -81,7 +81,7 @@ impl Stopped {
         exchange: &mut Exchange,
     ) -> Stop<'p> {
         match self {
-            Self::Refused(refusal) => Stop::Answer(Answer::refuse(&refusal, exchange)),
+            Self::Refused(refusal) => Stop::Refuse(refusal),
             Self::Redirected { status, location } => {
                 exchange.record.end(Outcome::Denied, Side::Downstream, "waf_redirect");
                 Stop::Answer(Answer::redirect_to(status, location, exchange))

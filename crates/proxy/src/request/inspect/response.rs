@@ -4,7 +4,7 @@
 //! streams as ever. Others pass untouched.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use tidegate_http::framing::Body;
 use tidegate_waf::inspection::{Extent, Inspection, Mode, ResponseHead};
@@ -16,13 +16,36 @@ use crate::connection::Downstream;
 use crate::connection::body::More;
 use crate::inspection::contain;
 use crate::request::respond::{Fetched, broken};
-use crate::request::transfer::{Progress, UploadEnd, Waiting};
+use crate::request::transfer::{UploadEnd, Waiting};
 use crate::request::{Refusal, Surroundings};
 use crate::settings::Inspect;
 
+/// A response whose body can be looked at, wherever it comes from.
+pub(in crate::request) trait Inspected {
+    /// What is known of its length.
+    fn body(&self) -> Body;
+
+    /// Sees to it that there is data or its end is known, within the deadlines of its source.
+    fn poll_more(
+        &mut self,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<More, Refusal>>;
+
+    /// The data that can be taken now.
+    fn data(&self) -> &[u8];
+
+    /// Takes data.
+    fn consume(&mut self, n: usize);
+
+    /// Forgets the present wait: the slot was used for something else.
+    fn pause(&mut self);
+}
+
 /// Looks at a response. What of its body was taken for that comes back, to be sent first.
 pub(in crate::request) async fn inspect(
-    fetched: &mut Fetched<'_>,
+    response: &mut impl Inspected,
     around: &Surroundings<'_>,
     downstream: &mut Downstream<'_>,
     exchange: &mut Exchange,
@@ -30,10 +53,9 @@ pub(in crate::request) async fn inspect(
 ) -> Result<Vec<u8>, Stopped> {
     let Some(inspecting) = exchange.inspecting.as_deref_mut() else { return Ok(Vec::new()) };
     let Some(inspection) = &mut inspecting.inspection else { return Ok(Vec::new()) };
-    let response = &exchange.response;
-    let head =
-        ResponseHead { status: response.status, protocol: response.version.name().as_bytes() };
-    let fields = response.headers.iter().map(|field| (field.name, field.value));
+    let told = &exchange.response;
+    let head = ResponseHead { status: told.status, protocol: told.version.name().as_bytes() };
+    let fields = told.headers.iter().map(|field| (field.name, field.value));
     inspection.response_head(head, fields);
     inspecting.weight = 0;
     phase::run(around, downstream, exchange, inspect, Phase::ResponseHeaders).await?;
@@ -41,8 +63,8 @@ pub(in crate::request) async fn inspect(
         return Ok(Vec::new());
     }
     let mut taken = Vec::new();
-    if wants_body(fetched, exchange) {
-        taken = take(fetched, downstream, exchange).await?;
+    if wants_body(response, exchange) {
+        taken = take(response, downstream, exchange).await?;
         let Some(inspecting) = exchange.inspecting.as_deref_mut() else { return Ok(taken) };
         let Some(inspection) = &mut inspecting.inspection else { return Ok(taken) };
         inspecting.weight = taken.len() as u64;
@@ -59,22 +81,22 @@ pub(in crate::request) async fn inspect(
         }
     }
     phase::run(around, downstream, exchange, inspect, Phase::ResponseBody).await?;
-    fetched.deadline.pause();
+    response.pause();
     Ok(taken)
 }
 
 /// Whether the body is to be held back.
-fn wants_body(fetched: &Fetched<'_>, exchange: &Exchange) -> bool {
+fn wants_body(response: &impl Inspected, exchange: &Exchange) -> bool {
     let Some(inspecting) = exchange.inspecting.as_deref() else { return false };
     let Some(inspection) = &inspecting.inspection else { return false };
-    fetched.body != Body::None
+    response.body() != Body::None
         && inspecting.mode != Mode::Off
         && inspection.wants_response_body() == Switch::On
 }
 
-/// Takes the body, as far as the engine's limit. What is left of the request goes up meanwhile.
+/// Takes the body, as far as the engine's limit.
 async fn take(
-    fetched: &mut Fetched<'_>,
+    response: &mut impl Inspected,
     downstream: &mut Downstream<'_>,
     exchange: &mut Exchange,
 ) -> Result<Vec<u8>, Stopped> {
@@ -85,47 +107,73 @@ async fn take(
         .map_or(0, Inspection::response_body_limit);
     // One byte more tells that there is more.
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
-    let route = &fetched.routed.route.settings;
     let mut taken = Vec::new();
     let end = poll_fn(|cx| {
-        let mut progress = Progress::None;
-        if !fetched.upload.has_ended() {
-            if let Poll::Ready(UploadEnd::Client(refusal)) = fetched.upload.poll(
-                downstream,
-                &mut fetched.upstream,
-                exchange,
-                route.body_bytes_max,
-                cx,
-            ) {
-                return Poll::Ready(Err(refusal));
-            }
-            progress = fetched.upload.take_progress();
-        }
         while taken.len() < limit {
-            match fetched.upstream.poll_body(cx) {
-                Poll::Ready(Ok(More::Data)) => {
-                    let data = fetched.upstream.data();
+            match ready!(response.poll_more(downstream, exchange, cx))? {
+                More::Data => {
+                    let data = response.data();
                     let n = data.len().min(limit - taken.len());
                     taken.extend_from_slice(&data[..n]);
-                    fetched.upstream.consume(n);
-                    progress = Progress::Made;
+                    response.consume(n);
                 }
-                Poll::Ready(Ok(More::End)) => return Poll::Ready(Ok(())),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(&error))),
-                Poll::Pending => {
-                    if downstream.poll_gone(cx).is_ready() {
-                        return Poll::Ready(Err(Refusal::ClientClosed));
-                    }
-                    let time = route.timeouts.between_bytes;
-                    return fetched
-                        .deadline
-                        .poll(downstream.slot(), Waiting::UpstreamRead, time, progress, cx)
-                        .map(|late| Err(late.refusal()));
-                }
+                More::End => break,
             }
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok::<_, Refusal>(()))
     });
     end.await?;
     Ok(taken)
+}
+
+impl Inspected for Fetched<'_> {
+    fn body(&self) -> Body {
+        self.body
+    }
+
+    /// What is left of the request goes up meanwhile.
+    fn poll_more(
+        &mut self,
+        downstream: &mut Downstream<'_>,
+        exchange: &mut Exchange,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<More, Refusal>> {
+        let route = &self.routed.route.settings;
+        if !self.upload.has_ended() {
+            let (upstream, max) = (&mut self.upstream, route.body_bytes_max);
+            if let Poll::Ready(UploadEnd::Client(refusal)) =
+                self.upload.poll(downstream, upstream, exchange, max, cx)
+            {
+                return Poll::Ready(Err(refusal));
+            }
+        }
+        match self.upstream.poll_body(cx) {
+            Poll::Ready(Ok(more)) => {
+                // It has moved: the next wait is a new one.
+                self.deadline.pause();
+                return Poll::Ready(Ok(more));
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(broken(&error))),
+            Poll::Pending => {}
+        }
+        if downstream.poll_gone(cx).is_ready() {
+            return Poll::Ready(Err(Refusal::ClientClosed));
+        }
+        let (time, progress) = (route.timeouts.between_bytes, self.upload.take_progress());
+        self.deadline
+            .poll(downstream.slot(), Waiting::UpstreamRead, time, progress, cx)
+            .map(|late| Err(late.refusal()))
+    }
+
+    fn data(&self) -> &[u8] {
+        self.upstream.data()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.upstream.consume(n);
+    }
+
+    fn pause(&mut self) {
+        self.deadline.pause();
+    }
 }

@@ -16,7 +16,7 @@ use super::kind::{
 use super::{
     Optional, Reach, Required, Section, Setting, Shape, optional, required, section, setting,
 };
-use super::{context, group, listen, request_headers, response_headers, route, site, waf};
+use super::{cache, context, group, listen, request_headers, response_headers, route, site, waf};
 
 section! {
     /// The file itself. Paths in it are relative to the file they stand in; `${NAME}` in any string is
@@ -29,6 +29,7 @@ section! {
             &trust::SECTION,
             &defaults::SECTION,
             &waf::SECTION,
+            &cache::SECTION,
             &context::SECTION,
             &log::SECTION,
             &listen::SECTION,

@@ -12,6 +12,7 @@ mod groups;
 mod kept;
 mod listeners;
 mod sites;
+mod stored;
 
 pub(crate) use general::{ClientAddress, Keep, admin, defaults, log, process, root, trust};
 pub(crate) use groups::{Balance as BalanceOption, ejection, group, group_tls, health, server};
@@ -27,6 +28,7 @@ pub(crate) use sites::{
 
 pub(crate) use firewall::{ExcludedRules, Exclusion, inspect, waf};
 pub(crate) use kept::{context, context_sync};
+pub(crate) use stored::{ClientRule, Mode as CacheMode, QueryRule, cache, caching, part, span};
 
 use super::node::{self, Node};
 use kind::Kind;
@@ -81,6 +83,8 @@ pub(crate) enum Reach {
     Defaults,
     /// Also in `[waf]`, for all sites.
     Waf,
+    /// Also in `[cache]`, for all sites.
+    Cache,
 }
 
 impl Section {

@@ -13,8 +13,8 @@ use super::kind::{
     count, list, or_none, parsed_text, size, template, time,
 };
 use super::{
-    Optional, Reach, Required, Section, Setting, Shape, inspect, optional, required, section,
-    setting,
+    Optional, Reach, Required, Section, Setting, Shape, caching, inspect, optional, required,
+    section, setting,
 };
 
 /// A name that logs, metrics and other options use.
@@ -37,7 +37,7 @@ section! {
     site = Section::new("site", "[[site]]", Shape::Many)
         .example("[[site]]\nhosts = [\"example.org\", \"*.example.org\"]\nupstream = \"127.0.0.1:3000\"\nhttps_redirect = true")
         .borrows(&[(&route::SECTION, Reach::Site)])
-        .sections(&[&route::SECTION, &answer::SECTION, &redirect::SECTION, &inspect::SECTION, &request_headers::SECTION, &response_headers::SECTION]);
+        .sections(&[&route::SECTION, &answer::SECTION, &redirect::SECTION, &inspect::SECTION, &caching::SECTION, &request_headers::SECTION, &response_headers::SECTION]);
 
     /// The host it serves: a name, `*.example.org` for all names below, or `*` for all that no other
     /// site serves.
@@ -183,7 +183,7 @@ section! {
     /// takes all.
     route = Section::new("route", "[[site.route]]", Shape::Many)
         .example("[[site.route]]\npath = \"/api/\"\ngroup = \"app\"\nstrip_prefix = \"/api\"")
-        .sections(&[&answer::SECTION, &redirect::SECTION, &inspect::SECTION, &request_headers::SECTION, &response_headers::SECTION]);
+        .sections(&[&answer::SECTION, &redirect::SECTION, &inspect::SECTION, &caching::SECTION, &request_headers::SECTION, &response_headers::SECTION]);
 
     /// This path and everything below it: `/a` serves `/a` and `/a/b`, not `/ab`; `/a/` serves `/a/`
     /// and `/a/b`, not `/a`.

@@ -4,6 +4,7 @@
 //! [`cross`] checks what only shows when all of them are there. A mistake never ends the resolving: a
 //! stand-in takes its place, and the settings are only handed out if there was no error.
 
+mod cache;
 mod context;
 mod cross;
 pub(crate) mod group;
@@ -60,7 +61,9 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
     let mut groups = group::Groups::resolve(&root, &defaults, reading);
     let mut firewall = waf::Firewall::new(root.child(&options::waf::SECTION), reading);
     let waf = firewall.settings(&process, reading);
+    let cache = root.child(&options::cache::SECTION);
     let mut shared = site::Shared {
+        cache,
         groups: &mut groups,
         firewall: &mut firewall,
         logs: &mut logs,
@@ -91,6 +94,7 @@ pub(super) fn settings(table: Table, outside: &Outside<'_>, reading: &mut Readin
         logs: logs.into_settings(),
         admin,
         waf,
+        cache: cache::settings(&cache, reading),
     };
     Resolved { settings, context, beyond }
 }

@@ -15,9 +15,9 @@ use super::super::reader::{Located, Reading, Scope};
 use super::super::source::Span;
 use super::super::suggest;
 use super::super::value::show_size;
+use super::cache;
 use super::group::Groups;
 use super::site::Shared;
-use super::waf::Firewall;
 
 /// What a site does with requests, for its routes that do not say otherwise.
 pub(super) struct SiteAction {
@@ -192,7 +192,7 @@ pub(super) fn resolve(
     }
     // A stand-in would conflict with routes that are right.
     let path = path?;
-    let route = policies(scope, path, methods.as_ref(), action, shared.firewall, reading);
+    let route = policies(scope, path, methods.as_ref(), action, shared, reading);
     check_methods(scope, methods.as_ref(), &route, reading);
     check_effects(scope, &route, reading);
     Some(route)
@@ -202,14 +202,14 @@ pub(super) fn resolve(
 pub(super) fn rest(
     scope: &Scope<'_>,
     site: &mut SiteAction,
-    firewall: &mut Firewall<'_>,
+    shared: &mut Shared<'_, '_>,
     reading: &mut Reading<'_>,
 ) -> Option<Route> {
     if site.is_absent() {
         return None;
     }
     let action = site.take();
-    Some(policies(scope, PathRule::Prefix("/".into()), None, action, firewall, reading))
+    Some(policies(scope, PathRule::Prefix("/".into()), None, action, shared, reading))
 }
 
 fn path_rule(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Option<PathRule> {
@@ -245,7 +245,7 @@ fn policies(
     path: PathRule,
     methods: Option<&Located<Vec<Located<MethodName>>>>,
     action: Option<Action>,
-    firewall: &mut Firewall<'_>,
+    shared: &mut Shared<'_, '_>,
     reading: &mut Reading<'_>,
 ) -> Route {
     let methods: Vec<MethodName> = methods
@@ -285,7 +285,8 @@ fn policies(
         },
         upgrades: upgrades.into_iter().map(|protocol| protocol.value).collect(),
         trace: scope.read(&route::TRACE, reading).value,
-        inspect: firewall.inspect(&scope.levels(), reading),
+        inspect: shared.firewall.inspect(&scope.levels(), reading),
+        caching: cache::caching(&shared.cache, &scope.levels(), reading),
         path,
     }
 }

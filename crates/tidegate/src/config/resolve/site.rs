@@ -31,6 +31,8 @@ pub(super) struct Found {
 pub(super) struct Shared<'a, 'n> {
     pub(super) groups: &'a mut Groups<'n>,
     pub(super) firewall: &'a mut Firewall<'n>,
+    /// `[cache]`.
+    pub(super) cache: Scope<'n>,
     pub(super) logs: &'a mut Logs,
     /// The port of the first TLS listener.
     pub(super) https_port: u16,
@@ -260,7 +262,7 @@ fn routes(
     if !routes.iter().any(covers_all) {
         let owner = Owner::Route(site_index, routes.len());
         let rest = Scope::new(&route_options::SECTION, owner, None, None).under(scope);
-        if let Some(route) = route::rest(&rest, &mut own, shared.firewall, reading) {
+        if let Some(route) = route::rest(&rest, &mut own, shared, reading) {
             routes.push(route);
             spans.push(scope.place());
         } else if scopes.is_empty() && own.is_absent() {
