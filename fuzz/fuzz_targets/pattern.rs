@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tidegate_waf::pattern::{
-    Caches, CandidateSet, Captures, Match, Options, Pattern, PatternId, Prefilter, Scratch,
+    Caches, CandidateSet, Captures, Makeup, Match, Options, Pattern, PatternId, Prefilter, Scratch,
 };
 
 /// Patterns of one input; more are slow and find nothing else.
@@ -30,11 +30,16 @@ fuzz_target!(|input: &[u8]| {
     let prefilter = Prefilter::new(requirements);
     let (mut scratch, mut caches) = (Scratch::default(), Caches::new());
     let mut candidates = CandidateSet::new(prefilter.patterns());
+    // The same question of few patterns, which is answered another way.
+    let question = prefilter.question(prefilter.asking(|_| true));
+    let mut among = candidates.clone();
+    let makeup = Makeup::of(content);
     let mut captures = Captures::default();
     // Twice: the second time finds what the first one kept.
     for _ in 0..2 {
         candidates.clear();
         prefilter.candidates(content, &mut scratch, &mut candidates);
+        prefilter.candidates_among(&question, content, makeup, &mut scratch, &mut among);
         for (id, pattern) in numbered() {
             let is_met = pattern.requirement().is_met_by(content);
             let found = pattern.is_match(&mut caches, id, content);
@@ -43,6 +48,7 @@ fuzz_target!(|input: &[u8]| {
             }
             if is_met {
                 assert!(candidates.contains(id), "pattern {} is no candidate", id.0);
+                assert!(among.contains(id), "pattern {} is no candidate among few", id.0);
             }
             let groups = pattern.captures(&mut caches, id, content, 0, &mut captures);
             // Both may run out of steps, and not after the same.

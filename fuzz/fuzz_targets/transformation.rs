@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tidegate_waf::pattern::Makeup;
 use tidegate_waf::transformation::{Outcome, Transformation};
 
 /// The longest result for an empty value: a digest.
@@ -17,6 +18,8 @@ fuzz_target!(|input: &[u8]| {
             Outcome::Unchanged => input,
             Outcome::Written => {
                 assert_ne!(output, input, "{transformation:?} wrote what it read");
+                let changes = transformation.changes();
+                assert!(Makeup::of(input).meets(changes), "{transformation:?} has more to change");
                 output.as_slice()
             }
         };

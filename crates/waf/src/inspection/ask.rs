@@ -28,8 +28,8 @@ impl Run<'_> {
         if let Some(pattern) = test.prefiltered()
             && self.evaluation == Evaluation::Prefiltered
         {
-            let (contents, scratch) = (&mut self.state.contents, &mut self.worker.scratch);
-            let candidates = contents.candidates(self.program, self.half, chain, content, scratch);
+            let (contents, asking) = (&mut self.state.contents, &mut self.worker.asking);
+            let candidates = contents.candidates(self.program, self.half, chain, content, asking);
             if !candidates.is_some_and(|candidates| candidates.contains(pattern)) {
                 return Answer::No;
             }

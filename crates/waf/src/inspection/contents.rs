@@ -9,7 +9,7 @@
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
-use crate::pattern::{Asked, CandidateSet, Scratch};
+use crate::pattern::{CandidateSet, Makeup, Question, Scratch};
 use crate::program::Program;
 use crate::transformation::{Outcome, Transformation};
 use crate::variable::Phase;
@@ -106,22 +106,43 @@ impl Chains {
     }
 
     /// What rules ask behind these chains; `None`: everything.
-    fn asked<'a>(
-        self,
-        program: &'a Program,
-        half: Half,
-        union: &'a mut Asked,
-    ) -> Option<&'a Asked> {
+    fn question(self, program: &Program, half: Half) -> Option<Question> {
         if self == Self::ALL {
             return None;
         }
         let chains = (0..63).filter(|chain| self.0 >> chain & 1 == 1);
         let mut asked = chains.filter_map(|chain| program.asked(half, ChainId(chain)));
-        let first = asked.next()?;
-        let Some(second) = asked.next() else { return Some(first) };
-        union.clone_from(first);
-        std::iter::once(second).chain(asked).for_each(|more| union.unite(more));
-        Some(union)
+        let mut all = asked.next()?.clone();
+        asked.for_each(|more| all.unite(more));
+        Some(program.prefilter(half).question(all))
+    }
+}
+
+/// What a worker asks the prefilter of one half with.
+#[derive(Default)]
+pub(crate) struct Asking {
+    scratch: Scratch,
+    /// The program that the questions are to.
+    program: u64,
+    /// What is asked of contents that may be looked at behind these chains: there are a dozen.
+    questions: Vec<(Chains, Question)>,
+}
+
+/// Most questions that are kept.
+const QUESTIONS_MAX: usize = 64;
+
+impl Asking {
+    /// The number of the question what rules ask behind these chains; `None`: everything.
+    fn question(&mut self, program: &Program, half: Half, chains: Chains) -> Option<usize> {
+        if self.program != program.identity || self.questions.len() == QUESTIONS_MAX {
+            self.program = program.identity;
+            self.questions.clear();
+        }
+        if let Some(known) = self.questions.iter().position(|(known, _)| *known == chains) {
+            return Some(known);
+        }
+        self.questions.push((chains, chains.question(program, half)?));
+        Some(self.questions.len() - 1)
     }
 }
 
@@ -130,6 +151,8 @@ pub(crate) struct Contents {
     bytes: Vec<u8>,
     /// Content `n` ends where this says and begins where `n - 1` ended.
     ends: Vec<u32>,
+    /// What bytes each content has, as far as that has been asked.
+    makeups: Vec<Makeup>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
     /// `columns[transformation][content]`: what the transformation makes of the content, whatever
@@ -138,8 +161,6 @@ pub(crate) struct Contents {
     rows: [CandidateRows; 2],
     /// The chains that may have a content on their way: those with the transformations that made it.
     from: Vec<Chains>,
-    /// What several chains ask, put together.
-    asked: Asked,
     transformed: Vec<u8>,
     /// The program that candidates are of.
     program: u64,
@@ -162,12 +183,12 @@ impl Contents {
         let mut contents = Self {
             bytes: Vec::new(),
             ends: Vec::new(),
+            makeups: Vec::new(),
             index: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             columns: vec![Vec::new(); Transformation::ALL.len()],
             rows: <[CandidateRows; 2]>::default(),
             from: Vec::new(),
-            asked: Asked::default(),
             transformed: Vec::new(),
             program: 0,
             chains_with: vec![Chains::ALL; Transformation::ALL.len()],
@@ -198,12 +219,19 @@ impl Contents {
         self.work = Work(0);
     }
 
+    /// The memory that it holds for bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Forgets everything; keeps the memory, but not more than an ordinary request needs.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
         self.ends.clear();
         self.ends.shrink_to(KEPT_CONTENTS);
+        self.makeups.clear();
+        self.makeups.shrink_to(KEPT_CONTENTS);
         self.index.clear();
         for column in &mut self.columns {
             column.clear();
@@ -242,6 +270,24 @@ impl Contents {
             n => self.ends[n as usize - 1] as usize,
         };
         &self.bytes[start..self.ends[id.index()] as usize]
+    }
+
+    /// What bytes a content has.
+    #[inline]
+    pub(crate) fn makeup(&mut self, id: ContentId) -> Makeup {
+        match self.makeups.get(id.index()) {
+            Some(&known) if known != Makeup::NOTHING => known,
+            _ => self.note_makeup(id),
+        }
+    }
+
+    fn note_makeup(&mut self, id: ContentId) -> Makeup {
+        let makeup = Makeup::of(self.bytes(id));
+        if self.makeups.len() <= id.index() {
+            self.makeups.resize(self.ends.len(), Makeup::NOTHING);
+        }
+        self.makeups[id.index()] = makeup;
+        makeup
     }
 
     /// The number of a byte string, new or known.
@@ -288,11 +334,24 @@ impl Contents {
     }
 
     /// What a chain makes of a content.
-    pub(crate) fn transform(&mut self, chain: &[Transformation], content: ContentId) -> ContentId {
+    #[inline]
+    pub(crate) fn transform(
+        &mut self,
+        program: &Program,
+        chain: ChainId,
+        content: ContentId,
+    ) -> ContentId {
+        if !self.makeup(content).meets(program.changes(chain)) {
+            return content;
+        }
+        let chain = program.chain(chain);
         chain.iter().fold(content, |content, &transformation| self.apply(transformation, content))
     }
 
     fn apply(&mut self, transformation: Transformation, content: ContentId) -> ContentId {
+        if !self.makeup(content).meets(transformation.changes()) {
+            return content;
+        }
         let column = transformation as usize;
         if let Some(&known) = self.columns[column].get(content.index())
             && known != UNKNOWN
@@ -325,7 +384,7 @@ impl Contents {
         half: Half,
         chain: ChainId,
         content: ContentId,
-        scratch: &mut [Scratch; 2],
+        asking: &mut [Asking; 2],
     ) -> Option<&CandidateSet> {
         let known = self.rows[half as usize].of_content.get(content.index()).copied();
         let known = known.unwrap_or(Row::UNASKED);
@@ -335,7 +394,7 @@ impl Contents {
         } else {
             let from = self.from.get(content.index()).copied().unwrap_or(Chains::ALL);
             let asked = if from.contains(chain) { from } else { Chains::ALL };
-            self.ask_prefilter(program, half, asked, content, &mut scratch[half as usize])
+            self.ask_prefilter(program, half, asked, content, &mut asking[half as usize])
         };
         (row != EMPTY_ROW).then(|| &self.rows[half as usize].sets[row as usize])
     }
@@ -346,10 +405,13 @@ impl Contents {
         half: Half,
         chains: Chains,
         content: ContentId,
-        scratch: &mut Scratch,
+        asking: &mut Asking,
     ) -> u32 {
-        let asked = chains.asked(program, half, &mut self.asked);
-        if asked.is_none_or(|asked| !asked.is_nothing()) {
+        let known = asking.question(program, half, chains);
+        let prefilter = program.prefilter(half);
+        let question = known.map_or(prefilter.every(), |known| &asking.questions[known].1);
+        let makeup = self.makeup(content);
+        if !question.is_nothing() {
             self.work.0 += WORK_AT_LEAST + length(&self.ends, content);
         }
         let start = match content.0 {
@@ -357,16 +419,15 @@ impl Contents {
             n => self.ends[n as usize - 1] as usize,
         };
         let bytes = &self.bytes[start..self.ends[content.index()] as usize];
-        let prefilter = program.prefilter(half);
         let rows = &mut self.rows[half as usize];
         if rows.sets.len() == rows.used {
             rows.sets.push(CandidateSet::new(prefilter.patterns()));
         }
         let set = &mut rows.sets[rows.used];
-        match asked {
-            None => prefilter.candidates(bytes, scratch, set),
-            Some(asked) if asked.is_nothing() => set.clear(),
-            Some(asked) => prefilter.candidates_among(asked, bytes, scratch, set),
+        if question.is_nothing() {
+            set.clear();
+        } else {
+            prefilter.candidates_among(question, bytes, makeup, &mut asking.scratch, set);
         }
         let row = if set.is_empty() {
             EMPTY_ROW
@@ -400,5 +461,5 @@ const REMEMBERED_CONTENTS: usize = 512;
 const REMEMBERED_BYTES: usize = 32 << 10;
 
 /// What an emptied store keeps, so that one large body does not hold memory for ever.
-const KEPT_BYTES: usize = 256 << 10;
-const KEPT_CONTENTS: usize = 4096;
+const KEPT_BYTES: usize = 1 << 20;
+const KEPT_CONTENTS: usize = 16_384;

@@ -259,10 +259,9 @@ impl<'a> Run<'a> {
         if hit == Answer::No {
             return;
         }
-        let chain = self.program.chain(rule.chain);
         let state = &mut *self.state;
         for found in &state.sets[set.0 as usize].found {
-            let content = state.contents.transform(chain, found.value);
+            let content = state.contents.transform(self.program, rule.chain, found.value);
             if state.marks.is_set(content) {
                 let hit = Found { value: content, ..*found };
                 hits.push(hit);
@@ -285,7 +284,7 @@ impl<'a> Run<'a> {
                 if rule.steps.is_empty() { std::slice::from_ref(&rule.chain) } else { &rule.steps };
             let mut before = None;
             for &chain in chains {
-                let content = self.state.contents.transform(program.chain(chain), found.value);
+                let content = self.state.contents.transform(program, chain, found.value);
                 // A step that changes nothing is not asked again.
                 if before.replace(content) == Some(content) {
                     continue;

@@ -1,13 +1,12 @@
 //! From targets to values: sets, lanes, and the variables that rules themselves change.
 
-use super::contents::ContentId;
+use super::Half;
+use super::contents::{ChainId, ContentId};
 use super::evaluate::Run;
 use super::state::Newness;
 use super::values::{Found, TxValue, sources};
-use crate::pattern::{Match, PatternId};
-use crate::program::{
-    GroupId, Kind, LaneId, LaneKey, Part, RuleNumber, Selector, SetId, TargetSet, TxSlot,
-};
+use crate::pattern::{Makeup, Match, PatternId};
+use crate::program::{GroupId, Kind, LaneId, Part, RuleNumber, Selector, SetId, TargetSet, TxSlot};
 use crate::seclang::setting::Switch;
 use crate::variable::Variable;
 
@@ -28,9 +27,29 @@ impl Run<'_> {
         set.found = found;
         set.distinct.clear();
         self.state.marks.clear();
+        set.makeup = Makeup::NOTHING;
         for found in &set.found {
             if self.state.marks.set(found.value) == Newness::New {
                 set.distinct.push(found.value);
+                set.makeup = set.makeup.or(self.state.contents.makeup(found.value));
+            }
+        }
+    }
+
+    /// Makes sure that it is known what may match a resolved set's values as they are.
+    fn ask_of_set(&mut self, id: SetId, half: Half) {
+        let set = &mut self.state.sets[id.0 as usize];
+        let (asked, candidates) = &mut set.candidates[half as usize];
+        if *asked == set.generation {
+            return;
+        }
+        *asked = set.generation;
+        candidates.clear();
+        let (contents, asking) = (&mut self.state.contents, &mut self.worker.asking);
+        for &content in &set.distinct {
+            let may = contents.candidates(self.program, half, ChainId::NONE, content, asking);
+            if let Some(may) = may {
+                candidates.union(may);
             }
         }
     }
@@ -68,22 +87,30 @@ impl Run<'_> {
         let program = self.program;
         let key = program.lanes[at];
         self.resolve_set(key.set);
+        self.ask_of_set(key.set, key.half);
         let set = &self.state.sets[key.set.0 as usize];
+        let own = &set.candidates[key.half as usize].1;
         let mut lane = std::mem::take(&mut self.state.lanes[at]);
         lane.generation = generation;
         lane.distinct.clear();
         lane.candidates.clear();
+        let changes = program.changes(key.chain);
+        if !set.makeup.meets(changes) {
+            lane.distinct.extend_from_slice(&set.distinct);
+            lane.candidates.union(own);
+            self.state.lanes[at] = lane;
+            return;
+        }
         self.state.marks.clear();
-        let chain = program.chain(key.chain);
-        for &content in &set.distinct {
-            let content = self.state.contents.transform(chain, content);
-            if self.state.marks.set(content) == Newness::New {
-                lane.distinct.push(content);
-                let (contents, scratch) = (&mut self.state.contents, &mut self.worker.scratch);
-                let LaneKey { half, chain, .. } = key;
-                if let Some(may) = contents.candidates(program, half, chain, content, scratch) {
-                    lane.candidates.union(may);
-                }
+        let (contents, asking) = (&mut self.state.contents, &mut self.worker.asking);
+        for &before in &set.distinct {
+            let content = contents.transform(program, key.chain, before);
+            if self.state.marks.set(content) == Newness::Known {
+                continue;
+            }
+            lane.distinct.push(content);
+            if let Some(may) = contents.candidates(program, key.half, key.chain, content, asking) {
+                lane.candidates.union(may);
             }
         }
         self.state.lanes[at] = lane;

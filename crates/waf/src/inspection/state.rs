@@ -1,11 +1,11 @@
 //! What one transaction holds while it is inspected, and what a worker keeps between them.
 
-use super::contents::{ContentId, Contents};
+use super::contents::{Asking, ContentId, Contents};
 use super::times::RuleTimes;
 use super::trace::{Trace, Tracing};
 use super::values::{Found, Tx, Values};
 use super::verdict::{MatchedRule, Mode};
-use crate::pattern::{Caches, CandidateSet, Captures, Match, Pattern, PatternId, Scratch};
+use crate::pattern::{Caches, CandidateSet, Captures, Makeup, Match, Pattern, PatternId};
 use crate::program::{Part, Program, RuleNumber};
 use crate::seclang::action::{Sanitise, Severity};
 use crate::seclang::control::BodyProcessor;
@@ -18,11 +18,13 @@ pub struct Inspector {
     pub(super) caches: Caches,
     pub(super) captures: Captures,
     /// Of the prefilter for requests, and of the one for responses.
-    pub(super) scratch: [Scratch; 2],
+    pub(super) asking: [Asking; 2],
     /// Patterns whose source has macros, compiled for the text they last expanded to.
     pub(super) expanded: ExpandedPatterns,
     #[expect(clippy::vec_box, reason = "a state is handed out as the box it is")]
     spare: Vec<Box<State>>,
+    /// The memory that they hold.
+    spare_bytes: usize,
     /// How often each rule matched, by rule number.
     hits: Vec<u64>,
     /// The program that caches and counters belong to.
@@ -31,6 +33,8 @@ pub struct Inspector {
 
 /// Emptied states kept for the next transactions.
 const SPARE_STATES_MAX: usize = 64;
+/// Most memory that they hold for contents: those of a few large bodies.
+const SPARE_BYTES_MAX: usize = 8 << 20;
 
 impl Inspector {
     /// Nothing yet; everything grows on use.
@@ -54,11 +58,15 @@ impl Inspector {
     }
 
     pub(super) fn state(&mut self) -> Box<State> {
-        self.spare.pop().unwrap_or_else(|| Box::new(State::new()))
+        let Some(state) = self.spare.pop() else { return Box::new(State::new()) };
+        self.spare_bytes = self.spare_bytes.saturating_sub(state.contents.memory());
+        state
     }
 
     pub(super) fn take_back(&mut self, state: Box<State>) {
-        if self.spare.len() < SPARE_STATES_MAX {
+        let bytes = self.spare_bytes + state.contents.memory();
+        if self.spare.len() < SPARE_STATES_MAX && bytes <= SPARE_BYTES_MAX {
+            self.spare_bytes = bytes;
             self.spare.push(state);
         }
     }
@@ -99,12 +107,27 @@ impl ExpandedPatterns {
 }
 
 /// A target set resolved: the values it stands for now.
-#[derive(Default)]
 pub(super) struct ResolvedSet {
     pub(super) generation: u32,
     pub(super) found: Vec<Found>,
     /// Their contents without repetitions.
     pub(super) distinct: Vec<ContentId>,
+    /// What bytes those have, all together.
+    pub(super) makeup: Makeup,
+    /// Which patterns of each half may match any of them as it is, and since which generation.
+    pub(super) candidates: [(u32, CandidateSet); 2],
+}
+
+impl Default for ResolvedSet {
+    fn default() -> Self {
+        Self {
+            generation: 0,
+            found: Vec::new(),
+            distinct: Vec::new(),
+            makeup: Makeup::NOTHING,
+            candidates: Default::default(),
+        }
+    }
 }
 
 /// A lane's values, and which patterns may match any of them.

@@ -28,7 +28,7 @@ pub use byte_set::ByteSet;
 pub use candidates::CandidateSet;
 pub use compile::{Caches, Captures, Match, Options, Pattern};
 pub use fault::{Fault, Note};
-pub use prefilter::{Asked, Prefilter, Scratch};
+pub use prefilter::{Asked, Makeup, Prefilter, Question, Scratch};
 pub use requirement::{Clause, Edge, Place, Requirement, Sequence};
 
 /// A pattern's place in a program: dense, from 0, chosen by whoever builds the program. It indexes

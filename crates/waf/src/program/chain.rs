@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::inspection::ChainId;
+use crate::pattern::Makeup;
 use crate::transformation::Transformation;
 
 /// The chains of a program; equal ones have one number.
@@ -30,6 +31,15 @@ impl ChainTable {
             return None;
         }
         (0..=transformations.len()).map(|count| self.chain(&transformations[..count])).collect()
+    }
+
+    /// What there is in contents that each chain changes.
+    pub(crate) fn changes(&self) -> Vec<Makeup> {
+        let changes = |chain: &[Transformation]| {
+            let each = chain.iter().map(|transformation| transformation.changes());
+            each.fold(Makeup::NOTHING, Makeup::or)
+        };
+        self.chains.iter().map(|chain| changes(chain)).collect()
     }
 
     /// The chain of these transformations.

@@ -73,6 +73,7 @@ pub fn compile(document: &Document, files: &dyn Files) -> Result<Compiled, Vec<D
         groups: groups.lanes(),
         sets: compiler.sets.all,
         lanes: compiler.lanes,
+        changes: compiler.chains.changes(),
         chains: compiler.chains.chains,
         selectors: compiler.selectors,
         prefilters,

@@ -34,7 +34,7 @@ pub(crate) use text::{Piece, Text, TxSlot, TxSlots};
 use std::sync::Arc;
 
 use crate::inspection::{ChainId, Half, Mode};
-use crate::pattern::{Asked, Prefilter};
+use crate::pattern::{Asked, Makeup, Prefilter};
 use crate::transformation::Transformation;
 use crate::variable::{Phase, Variable};
 
@@ -52,6 +52,8 @@ pub struct Program {
     pub(crate) sets: Vec<TargetSet>,
     pub(crate) lanes: Vec<LaneKey>,
     pub(crate) chains: Vec<Box<[Transformation]>>,
+    /// What there is in contents that each chain changes.
+    pub(crate) changes: Vec<Makeup>,
     pub(crate) selectors: Vec<SelectorPattern>,
     /// Which variables some rule or text names: what nobody asks for need not be made.
     pub(crate) used: [bool; Variable::COUNT],
@@ -85,6 +87,12 @@ impl Program {
 
     pub(crate) fn chain(&self, id: ChainId) -> &[Transformation] {
         &self.chains[usize::from(id.0)]
+    }
+
+    /// What there is in a content that a chain changes; one that has nothing of it, it leaves alone.
+    #[inline]
+    pub(crate) fn changes(&self, id: ChainId) -> Makeup {
+        self.changes[usize::from(id.0)]
     }
 
     pub(crate) fn phase(&self, phase: Phase) -> &[Rule] {

@@ -42,6 +42,8 @@ mod unicode;
 mod url;
 mod white_space;
 
+use crate::pattern::Makeup;
+
 /// What a transformation made of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the output means nothing unless it was written"]
@@ -53,11 +55,13 @@ pub enum Outcome {
 }
 
 /// Declares every transformation once: its variant, its name as the reference writes it, further
-/// names that mean the same, what it does, and how much it may grow a value.
+/// names that mean the same, what it does, how much it may grow a value, and what there is in a value
+/// that it changes.
 macro_rules! transformations {
     ($(
         $(#[doc = $doc:literal])+
-        $variant:ident = $name:literal $(or $alias:literal)? by $function:path, grows $growth:literal;
+        $variant:ident = $name:literal $(or $alias:literal)? by $function:path,
+            grows $growth:literal, changes $changed:expr;
     )+) => {
         /// One transformation. `t:none` is not among them: it empties the chain written so far,
         /// which the parser does.
@@ -84,6 +88,13 @@ macro_rules! transformations {
                 match self { $(Self::$variant => $growth,)+ }
             }
 
+            /// What a value has something of if this changes it.
+            #[inline]
+            pub fn changes(self) -> Makeup {
+                const CHANGED: &[Makeup] = &[$($changed),+];
+                CHANGED[self as usize]
+            }
+
             /// Writes the transformed `input` into `output`, which is emptied first, or says that
             /// the result equals the input.
             ///
@@ -99,76 +110,111 @@ macro_rules! transformations {
 
 transformations! {
     /// Decodes Base64 up to the first byte that is not of its alphabet.
-    Base64Decode = "base64Decode" by base64::decode, grows 1;
+    Base64Decode = "base64Decode" by base64::decode,
+        grows 1, changes Makeup::ANYTHING;
     /// Decodes Base64 and skips the bytes that are not of its alphabet.
-    Base64DecodeExt = "base64DecodeExt" by base64::decode_lenient, grows 1;
+    Base64DecodeExt = "base64DecodeExt" by base64::decode_lenient,
+        grows 1, changes Makeup::ANYTHING;
     /// Encodes in Base64 with padding, on one line.
-    Base64Encode = "base64Encode" by base64::encode, grows 4;
+    Base64Encode = "base64Encode" by base64::encode,
+        grows 4, changes Makeup::ANYTHING;
     /// Undoes the disguises of shell commands: quotes, carets and backslashes go, separators become
     /// one space, none before `/` and `(`, and letters become lower case.
-    CmdLine = "cmdLine" by command_line::plain, grows 1;
+    CmdLine = "cmdLine" by command_line::plain,
+        grows 1, changes Makeup::of_each(b"\"'\\^,;\t\n/(").or(Makeup::UPPER).or(Makeup::SPACES);
     /// Makes each run of white space one space.
-    CompressWhitespace = "compressWhitespace" by white_space::compress, grows 1;
+    CompressWhitespace = "compressWhitespace" by white_space::compress,
+        grows 1, changes Makeup::of_each(b"\t\n").or(Makeup::SPACES).or(Makeup::BEYOND_ASCII);
     /// Decodes the escapes of CSS 2: a backslash and up to six hexadecimal digits.
-    CssDecode = "cssDecode" by escape::decode_css, grows 1;
+    CssDecode = "cssDecode" by escape::decode_css,
+        grows 1, changes Makeup::of_each(b"\\");
     /// Decodes the escapes of ANSI C: `\n`, `\x41`, `\101`.
-    EscapeSeqDecode = "escapeSeqDecode" by escape::decode_ansi_c, grows 1;
+    EscapeSeqDecode = "escapeSeqDecode" by escape::decode_ansi_c,
+        grows 1, changes Makeup::of_each(b"\\");
     /// Decodes pairs of hexadecimal digits.
-    HexDecode = "hexDecode" by hex::decode, grows 1;
+    HexDecode = "hexDecode" by hex::decode,
+        grows 1, changes Makeup::ANYTHING;
     /// Encodes each byte as two lower-case hexadecimal digits.
-    HexEncode = "hexEncode" by hex::encode, grows 2;
+    HexEncode = "hexEncode" by hex::encode,
+        grows 2, changes Makeup::ANYTHING;
     /// Decodes HTML's numeric references and `quot`, `amp`, `lt`, `gt`, `nbsp`.
-    HtmlEntityDecode = "htmlEntityDecode" by entity::decode, grows 1;
+    HtmlEntityDecode = "htmlEntityDecode" by entity::decode,
+        grows 1, changes Makeup::of_each(b"&");
     /// Decodes JavaScript's escapes: `\u0041`, `\x41`, `\101`, `\n`.
-    JsDecode = "jsDecode" by escape::decode_js, grows 1;
+    JsDecode = "jsDecode" by escape::decode_js,
+        grows 1, changes Makeup::of_each(b"\\");
     /// Replaces the value by its length in bytes, in decimal.
-    Length = "length" by digest::length, grows 1;
+    Length = "length" by digest::length,
+        grows 1, changes Makeup::ANYTHING;
     /// Makes ASCII letters lower case.
-    Lowercase = "lowercase" by letter_case::lower, grows 1;
+    Lowercase = "lowercase" by letter_case::lower,
+        grows 1, changes Makeup::UPPER;
     /// Replaces the value by its MD5 digest, 16 raw bytes.
-    Md5 = "md5" by digest::md5, grows 1;
+    Md5 = "md5" by digest::md5,
+        grows 1, changes Makeup::ANYTHING;
     /// Removes empty, `.` and `..` segments from a path.
-    NormalizePath = "normalizePath" or "normalisePath" by path::normalize, grows 1;
+    NormalizePath = "normalizePath" or "normalisePath" by path::normalize,
+        grows 1, changes Makeup::of_each(b"/").or(Makeup::LAST_DOT);
     /// As [`Self::NormalizePath`], with backslashes taken for slashes.
-    NormalizePathWin = "normalizePathWin" or "normalisePathWin" by path::normalize_windows, grows 1;
+    NormalizePathWin = "normalizePathWin" or "normalisePathWin" by path::normalize_windows,
+        grows 1, changes Makeup::of_each(b"/\\").or(Makeup::LAST_DOT);
     /// Sets the highest bit of each byte so that its parity is even.
-    ParityEven7bit = "parityEven7bit" by parity::even, grows 1;
+    ParityEven7bit = "parityEven7bit" by parity::even,
+        grows 1, changes Makeup::ANYTHING;
     /// Sets the highest bit of each byte so that its parity is odd.
-    ParityOdd7bit = "parityOdd7bit" by parity::odd, grows 1;
+    ParityOdd7bit = "parityOdd7bit" by parity::odd,
+        grows 1, changes Makeup::ANYTHING;
     /// Clears the highest bit of each byte.
-    ParityZero7bit = "parityZero7bit" by parity::zero, grows 1;
+    ParityZero7bit = "parityZero7bit" by parity::zero,
+        grows 1, changes Makeup::BEYOND_ASCII;
     /// Removes `/* */` and `<!-- -->` comments, and what follows `--` or `#`.
-    RemoveComments = "removeComments" by comment::remove, grows 1;
+    RemoveComments = "removeComments" by comment::remove,
+        grows 1, changes Makeup::of_each(b"#*<-");
     /// Removes the marks of comments: `/*`, `*/`, `<!--`, `-->`, `--`, `#`.
-    RemoveCommentsChar = "removeCommentsChar" by comment::remove_marks, grows 1;
+    RemoveCommentsChar = "removeCommentsChar" by comment::remove_marks,
+        grows 1, changes Makeup::of_each(b"#*<-");
     /// Removes NUL bytes.
-    RemoveNulls = "removeNulls" by null::remove, grows 1;
+    RemoveNulls = "removeNulls" by null::remove,
+        grows 1, changes Makeup::NUL;
     /// Removes white space, the no-break space too.
-    RemoveWhitespace = "removeWhitespace" by white_space::remove, grows 1;
+    RemoveWhitespace = "removeWhitespace" by white_space::remove,
+        grows 1, changes Makeup::of_each(b" \t\n").or(Makeup::BEYOND_ASCII);
     /// Makes each `/* */` comment one space; one that does not end reaches to the end.
-    ReplaceComments = "replaceComments" by comment::replace, grows 1;
+    ReplaceComments = "replaceComments" by comment::replace,
+        grows 1, changes Makeup::of_each(b"*");
     /// Makes each NUL byte a space.
-    ReplaceNulls = "replaceNulls" by null::replace, grows 1;
+    ReplaceNulls = "replaceNulls" by null::replace,
+        grows 1, changes Makeup::NUL;
     /// Replaces the value by its SHA-1 digest, 20 raw bytes.
-    Sha1 = "sha1" by digest::sha1, grows 1;
+    Sha1 = "sha1" by digest::sha1,
+        grows 1, changes Makeup::ANYTHING;
     /// Decodes SQL's hexadecimal strings, `0x414243`.
-    SqlHexDecode = "sqlHexDecode" by hex::sql_decode, grows 1;
+    SqlHexDecode = "sqlHexDecode" by hex::sql_decode,
+        grows 1, changes Makeup::of_each(b"0");
     /// Removes white space at both ends.
-    Trim = "trim" by white_space::trim, grows 1;
+    Trim = "trim" by white_space::trim,
+        grows 1, changes Makeup::of_each(b" \t\n");
     /// Removes white space at the beginning.
-    TrimLeft = "trimLeft" by white_space::trim_left, grows 1;
+    TrimLeft = "trimLeft" by white_space::trim_left,
+        grows 1, changes Makeup::of_each(b" \t\n");
     /// Removes white space at the end.
-    TrimRight = "trimRight" by white_space::trim_right, grows 1;
+    TrimRight = "trimRight" by white_space::trim_right,
+        grows 1, changes Makeup::of_each(b" \t\n");
     /// Makes ASCII letters upper case.
-    Uppercase = "uppercase" by letter_case::upper, grows 1;
+    Uppercase = "uppercase" by letter_case::upper,
+        grows 1, changes Makeup::LOWER;
     /// Decodes `%41` and `+`.
-    UrlDecode = "urlDecode" by url::decode, grows 1;
+    UrlDecode = "urlDecode" by url::decode,
+        grows 1, changes Makeup::of_each(b"%+");
     /// Decodes `%41`, `+` and `%u0041`, the last to its best fit in ASCII.
-    UrlDecodeUni = "urlDecodeUni" by url::decode_unicode, grows 1;
+    UrlDecodeUni = "urlDecodeUni" by url::decode_unicode,
+        grows 1, changes Makeup::of_each(b"%+");
     /// Encodes every byte but letters, digits and `*` as `%41`, and the space as `+`.
-    UrlEncode = "urlEncode" by url::encode, grows 3;
+    UrlEncode = "urlEncode" by url::encode,
+        grows 3, changes Makeup::ANYTHING;
     /// Encodes the characters of UTF-8 beyond ASCII as `%u0041`.
-    Utf8toUnicode = "utf8toUnicode" by unicode::encode, grows 4;
+    Utf8toUnicode = "utf8toUnicode" by unicode::encode,
+        grows 4, changes Makeup::BEYOND_ASCII.or(Makeup::NUL);
 }
 
 impl Transformation {
@@ -198,6 +244,8 @@ mod tests {
                 shown()
             ),
             Outcome::Written => {
+                let changes = transformation.changes();
+                assert!(Makeup::of(input).meets(changes), "{transformation:?} of {}", shown());
                 assert_eq!(
                     output.escape_ascii().to_string(),
                     expected.escape_ascii().to_string(),

@@ -13,8 +13,18 @@ pub(super) const LETTERS: Signature = ((1 << 26) - 1) << 1;
 /// A set of symbols.
 pub(super) type Signature = u64;
 
+/// The symbols of plain text: prose, numbers, names. Most sequences that patterns ask for have others.
+pub(super) const PLAIN: Signature = {
+    let (plain, mut symbols, mut at) = (b" 0.,:'!?-_", LETTERS, 0);
+    while at < plain.len() {
+        symbols |= 1 << SYMBOL_OF[plain[at] as usize];
+        at += 1;
+    }
+    symbols
+};
+
 /// Each byte's symbol.
-const SYMBOL_OF: [u8; 256] = {
+pub(super) const SYMBOL_OF: [u8; 256] = {
     const PUNCTUATION: &[u8; 32] = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
     let mut table = [BEYOND; 256];
     let mut byte = 0u8;

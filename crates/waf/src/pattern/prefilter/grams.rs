@@ -15,6 +15,7 @@ use super::{
     },
     LAYERS, Progress, Row,
     alphabet::{self, BEYOND, SYMBOLS, Signature},
+    profile::Profiles,
 };
 
 /// Bits of a symbol.
@@ -49,6 +50,8 @@ pub(super) struct Target {
 /// The sequences that rows ask for.
 #[derive(Debug)]
 pub(super) struct Grams {
+    /// The symbols that contents may have, and what is beyond them.
+    symbols: Signature,
     /// By length: of three symbols, of four, of five.
     tables: [Table; LENGTHS],
     sequences: Vec<Known>,
@@ -98,21 +101,41 @@ struct Entry {
 struct Known {
     numbers: (u32, u32),
     targets: (u32, u32),
+    /// What it is found by.
+    gram: Gram,
 }
+
+/// How grams end: the symbols that may come last, by the two before them, as
+/// [`before_last`] numbers those.
+pub(super) type Ends = [Signature; BEFORE_LAST];
+
+/// Numbers of two symbols, which some have in common so that all ends fit in 4 KiB.
+const BEFORE_LAST: usize = 512;
+
+/// The number of the last two symbols of a window.
+#[inline]
+fn before_last(window: u32) -> usize {
+    (window >> (SYMBOL_BITS - 3) ^ window) as usize % BEFORE_LAST
+}
+
+/// Most ends that are worth being looked for by themselves, of 32,768.
+const ENDS_MAX: u32 = 2_048;
 
 /// Whether a sequence, by the symbols at its places, is narrow enough to be looked for.
 pub(super) fn is_narrow(places: &[Signature]) -> bool {
     (LENGTH_MIN..=LENGTH_MAX)
-        .any(|length| Gram::all(places.len(), length).any(|gram| gram.is_narrow(places)))
+        .any(|length| Gram::all(places.len(), length).any(|gram| gram.is_narrow(places, u64::MAX)))
 }
 
 impl Grams {
-    /// Compiles the sequences of each row's first clauses that have any, in [`LAYERS`]. Those that are
-    /// not narrow are left out.
-    pub(super) fn new(rows: &[Option<Row>]) -> Self {
+    /// Compiles the sequences of each row's first clauses that have any, in [`LAYERS`], for contents
+    /// that have none but these symbols. Those that are not narrow are left out.
+    pub(super) fn new(rows: &[Option<Row>], symbols: Signature, profiles: &Profiles) -> Self {
         let mut builder = Builder::default();
         for (number, row) in rows.iter().enumerate() {
-            let Some(row) = row else { continue };
+            let Some(row) = row.as_ref().filter(|_| profiles.allows(number, symbols)) else {
+                continue;
+            };
             let clauses = row.clauses().iter().filter(|clause| !clause.sequences.is_empty());
             let places = builder.numbered(&row.requirement.places);
             for (layer, clause) in clauses.take(LAYERS).enumerate() {
@@ -122,49 +145,76 @@ impl Grams {
                 }
             }
         }
-        builder.build()
+        builder.build(symbols | 1 << BEYOND)
     }
 
-    /// Reads a block of a content: returns its signature, and notes in `found` where grams end, a bit
-    /// for each byte, or just beyond the content if this is its last block. `window` holds the symbols
-    /// before the block.
+    /// How the grams end that lead to what these rows ask for. `None` if there are so many ends that
+    /// most contents have some.
+    pub(super) fn ends(&self, rows: &[u64]) -> Option<Box<Ends>> {
+        let mut ends: Box<Ends> = Box::new([0; BEFORE_LAST]);
+        let (mut windows, mut count) = (Vec::new(), 0);
+        for known in &self.sequences {
+            let mut targets = self.targets_of(known).iter();
+            if !targets.any(|&Target { word, bit, .. }| rows[word] & bit != 0) {
+                continue;
+            }
+            let place = |&number: &u32| alphabet::symbols_at(&self.places[number as usize]);
+            let places = self.numbers_of(known).iter().map(place);
+            let places: Vec<Signature> = places.map(|symbols| symbols & self.symbols).collect();
+            write(known.gram.last_three().symbols(&places, self.symbols), &mut windows);
+            for &window in &windows {
+                let last = &mut ends[before_last(window >> SYMBOL_BITS)];
+                count += u32::from(*last >> (window & SYMBOL_MASK) & 1 == 0);
+                *last |= 1 << (window & SYMBOL_MASK);
+            }
+            if count > ENDS_MAX {
+                return None;
+            }
+        }
+        Some(ends)
+    }
+
+    fn targets_of(&self, known: &Known) -> &[Target] {
+        &self.targets[known.targets.0 as usize..known.targets.1 as usize]
+    }
+
+    fn numbers_of(&self, known: &Known) -> &[u32] {
+        &self.numbers[known.numbers.0 as usize..known.numbers.1 as usize]
+    }
+
+    /// Reads a block of a content: notes in `found` where grams end, or just
+    /// beyond the content if this is its last block. `window` holds the symbols before the block.
     #[inline]
-    pub(super) fn read(
-        &self,
-        block: &[u8],
-        is_last: bool,
-        window: &mut u32,
-        found: &mut Vec<u64>,
-    ) -> Signature {
-        found.clear();
-        let mut signature = 0;
-        let mut at_symbol = |symbol: u8| {
-            let mark = 1u64 << (symbol & 63);
-            let [three, four, five] = positions(*window);
+    pub(super) fn read(&self, block: &[u8], is_last: bool, window: &mut u32, found: &mut Vec<u64>) {
+        let mut before = *window;
+        note(block, is_last, found, |symbol| {
+            let [three, four, five] = positions(before);
             let [threes, fours, fives] = &self.tables;
             let known = threes.known[three.word]
                 | fours.known[four.word].rotate_right(four.turn)
                 | fives.known[five.word].rotate_right(five.turn);
-            *window = *window << SYMBOL_BITS | u32::from(symbol);
-            (mark, u64::from(known & mark != 0))
-        };
-        for part in block.chunks(64) {
-            let mut ends = 0;
-            for (at, &byte) in part.iter().enumerate() {
-                let (mark, end) = at_symbol(alphabet::symbol(byte));
-                signature |= mark;
-                ends |= end << at;
-            }
-            found.push(ends);
-        }
-        if is_last {
-            // The last grams end beyond the content.
-            found.resize((block.len() + LEAD).div_ceil(64), 0);
-            for at in block.len()..block.len() + LEAD {
-                found[at / 64] |= at_symbol(BEYOND).1 << (at % 64);
-            }
-        }
-        signature
+            before = before << SYMBOL_BITS | u32::from(symbol);
+            known >> (symbol & 63) & 1 == 1
+        });
+        *window = before;
+    }
+
+    /// As [`read`](Self::read), where grams may end that end so.
+    #[inline]
+    pub(super) fn read_ends(
+        ends: &Ends,
+        block: &[u8],
+        is_last: bool,
+        window: &mut u32,
+        found: &mut Vec<u64>,
+    ) {
+        let mut before = *window;
+        note(block, is_last, found, |symbol| {
+            let last = ends[before_last(before)];
+            before = before << SYMBOL_BITS | u32::from(symbol);
+            last >> (symbol & 63) & 1 == 1
+        });
+        *window = before;
     }
 
     /// Looks for what is still needed where grams were found, in a block that begins at `start`.
@@ -176,10 +226,14 @@ impl Grams {
         progress: &mut Progress<'_>,
     ) {
         for (part, &ends) in found.iter().enumerate() {
+            if progress.is_complete() {
+                return;
+            }
             let mut ends = ends;
             while ends != 0 {
-                let end = start + part * 64 + ends.trailing_zeros() as usize;
-                ends &= ends - 1;
+                let at = ends.leading_zeros();
+                ends ^= 1 << (63 - at);
+                let end = start + part * 64 + at as usize;
                 let (window, last, after) = around(content, end);
                 for (longer, position) in positions(window).into_iter().enumerate() {
                     let entries = self.tables[longer].entries(position, last, after, progress.rows);
@@ -198,12 +252,12 @@ impl Grams {
             if entry.symbols >> symbol_at(content, test) & 1 == 0 {
                 continue;
             }
-            let Known { numbers, targets } = self.sequences[entry.sequence as usize];
-            let targets = &self.targets[targets.0 as usize..targets.1 as usize];
+            let known = &self.sequences[entry.sequence as usize];
+            let targets = self.targets_of(known);
             if !targets.iter().any(|&target| progress.needs(target)) {
                 continue;
             }
-            let numbers = &self.numbers[numbers.0 as usize..numbers.1 as usize];
+            let numbers = self.numbers_of(known);
             let first = begin.checked_add_signed(-isize::from(entry.offset));
             if first.is_some_and(|first| self.is_at(content, numbers, first)) {
                 for &target in targets {
@@ -290,6 +344,31 @@ fn boxed<T: Copy + Default>(words: Vec<T>) -> Box<[T; WORDS]> {
     words.unwrap_or_else(|_| Box::new([T::default(); WORDS]))
 }
 
+/// Notes in `found` which symbols of a block are `ends`, of the last block also those just beyond the
+/// content, where its last grams end: 64 to a word, the first in the highest bit.
+#[inline]
+fn note(block: &[u8], is_last: bool, found: &mut Vec<u64>, mut ends: impl FnMut(u8) -> bool) {
+    found.clear();
+    let (parts, rest) = block.as_chunks::<64>();
+    let mut join = |bits: u64, symbol| bits << 1 | u64::from(ends(symbol));
+    for part in parts {
+        found.push(part.iter().fold(0, |bits, &byte| join(bits, alphabet::symbol(byte))));
+    }
+    let mut bits = rest.iter().fold(0, |bits, &byte| join(bits, alphabet::symbol(byte)));
+    let mut count = rest.len();
+    for _ in 0..if is_last { LEAD } else { 0 } {
+        if count == 64 {
+            found.push(bits);
+            (bits, count) = (0, 0);
+        }
+        bits = join(bits, BEYOND);
+        count += 1;
+    }
+    if count > 0 {
+        found.push(bits << (64 - count));
+    }
+}
+
 /// Where in a table the grams are that consist of a window's last symbols and one more.
 #[derive(Clone, Copy)]
 struct Position {
@@ -352,11 +431,11 @@ impl Gram {
         (more.min(0)..=more.max(0)).map(move |offset| Self { offset, length })
     }
 
-    /// The symbols at its places.
-    fn symbols(self, places: &[Signature]) -> impl Iterator<Item = Signature> {
+    /// The symbols at its places; those in `any` where it is beside the sequence.
+    fn symbols(self, places: &[Signature], any: Signature) -> impl Iterator<Item = Signature> {
         let at = move |at: usize| {
             let at = at.checked_add_signed(isize::from(self.offset));
-            at.and_then(|at| places.get(at)).copied().unwrap_or(u64::MAX)
+            at.and_then(|at| places.get(at)).copied().unwrap_or(any)
         };
         (0..self.length).map(at)
     }
@@ -364,24 +443,29 @@ impl Gram {
     /// The symbols behind it.
     fn after(self, places: &[Signature]) -> Signature {
         let longer = Self { length: self.length + 1, ..self };
-        longer.symbols(places).last().unwrap_or(u64::MAX)
+        longer.symbols(places, u64::MAX).last().unwrap_or(u64::MAX)
     }
 
     /// How many ways there are to write it.
-    fn ways(self, places: &[Signature]) -> u32 {
-        self.symbols(places).map(u64::count_ones).product()
+    fn ways(self, places: &[Signature], any: Signature) -> u32 {
+        self.symbols(places, any).map(u64::count_ones).product()
     }
 
-    fn is_narrow(self, places: &[Signature]) -> bool {
-        self.ways(places) <= WAYS_MAX
+    fn last_three(self) -> Self {
+        let before = self.length - LENGTH_MIN;
+        Self { offset: self.offset + i16::try_from(before).unwrap_or(0), length: LENGTH_MIN }
+    }
+
+    fn is_narrow(self, places: &[Signature], any: Signature) -> bool {
+        self.ways(places, any) <= WAYS_MAX
     }
 
     /// The stretch that ordinary contents meet least, of those with few ways to be written; `chances`
     /// are those of the places.
-    fn rarest(places: &[Signature], chances: &[Chance]) -> Option<Self> {
+    fn rarest(places: &[Signature], chances: &[Chance], any: Signature) -> Option<Self> {
         let mut best: Option<(f32, Self)> = None;
         for gram in (LENGTH_MIN..=LENGTH_MAX).flat_map(|length| Self::all(places.len(), length)) {
-            let ways = gram.ways(places);
+            let ways = gram.ways(places, any);
             if ways > WAYS_MAX {
                 continue;
             }
@@ -422,9 +506,11 @@ impl Builder {
         self.known.entry(numbers).or_default().push(target);
     }
 
-    fn build(self) -> Grams {
+    /// For contents that have none but these symbols, what is beyond them among those.
+    fn build(self, any: Signature) -> Grams {
         let Self { places, known: looked_for, .. } = self;
-        let symbols: Vec<Signature> = places.iter().map(alphabet::symbols_at).collect();
+        let symbols: Vec<Signature> =
+            places.iter().map(|place| alphabet::symbols_at(place) & any).collect();
         // Many places look alike in symbols.
         let mut known: HashMap<Signature, Chance, Quick> = HashMap::default();
         let likely: Vec<Chance> = symbols
@@ -443,16 +529,19 @@ impl Builder {
             }
             let written: Vec<Signature> =
                 sequence.iter().map(|&number| symbols[number as usize]).collect();
+            if written.contains(&0) {
+                continue;
+            }
             let chances: Vec<Chance> =
                 sequence.iter().map(|&number| likely[number as usize]).collect();
-            let Some(gram) = Gram::rarest(&written, &chances) else { continue };
+            let Some(gram) = Gram::rarest(&written, &chances, any) else { continue };
             let (symbols, test) = first_test(&written, &chances, gram);
             let entry =
                 Entry { symbols, sequence: index(sequences.len()), offset: gram.offset, test };
             let longer = gram.length - LENGTH_MIN;
             let after = gram.after(&written);
             let rows = fulfilled.iter().fold(0, |rows, target| rows | target.bit);
-            write(&written, gram, &mut windows);
+            write(gram.symbols(&written, any), &mut windows);
             grams[longer].extend(windows.iter().map(|&window: &u32| {
                 let Position { word, turn } = positions(window >> SYMBOL_BITS)[longer];
                 let bit = (window + turn) & SYMBOL_MASK;
@@ -464,10 +553,11 @@ impl Builder {
             sequences.push(Known {
                 numbers: (first, index(numbers.len())),
                 targets: (first_target, index(targets.len())),
+                gram,
             });
         }
         let tables = grams.map(Table::new);
-        Grams { tables, sequences, numbers, places, targets }
+        Grams { symbols: any, tables, sequences, numbers, places, targets }
     }
 }
 
@@ -486,11 +576,11 @@ fn first_test(places: &[Signature], chances: &[Chance], gram: Gram) -> (Signatur
     (places[at], i16::try_from(at).unwrap_or(0) - gram.offset)
 }
 
-/// Every way to write a gram.
-fn write(places: &[Signature], gram: Gram, windows: &mut Vec<u32>) {
+/// Every way to write a gram of these symbols.
+fn write(gram: impl Iterator<Item = Signature>, windows: &mut Vec<u32>) {
     windows.clear();
     windows.push(0);
-    for symbols in gram.symbols(places) {
+    for symbols in gram {
         // The first member takes the place of what it makes longer.
         for at in 0..windows.len() {
             let before = windows[at] << SYMBOL_BITS;

@@ -71,10 +71,15 @@ impl Profiles {
         vec![Profile { signature: None, decided }; CACHE_LENGTH]
     }
 
-    /// The decisions for a signature, from the cache or made now.
+    /// Whether a row can be eligible for a content that has none but these symbols.
+    pub(super) fn allows(&self, row: usize, symbols: Signature) -> bool {
+        let symbols = with_letters_as_one(symbols);
+        self.rows[row].classes.iter().all(|class| class & symbols != 0)
+    }
+
+    /// The decisions for a signature with letters as one, from the cache or made now.
     #[inline]
     pub(super) fn of<'a>(&self, signature: Signature, cache: &'a mut [Profile]) -> &'a [u64] {
-        let signature = with_letters_as_one(signature);
         let profile = &mut cache[place(signature)];
         if profile.signature != Some(signature) {
             self.decide(signature, profile);
@@ -86,16 +91,28 @@ impl Profiles {
     fn decide(&self, signature: Signature, profile: &mut Profile) {
         profile.signature = Some(signature);
         profile.decided.fill(0);
-        for (at, row) in self.rows.iter().enumerate() {
-            let (word, bit) = (at / 64, 1 << (at % 64));
+        self.decide_rows(0..self.rows.len(), signature, &mut profile.decided);
+    }
+
+    /// Decides about some of the rows only, in an empty `decided` laid out as that of a [`Profile`].
+    pub(super) fn decide_rows(
+        &self,
+        rows: impl Iterator<Item = usize>,
+        signature: Signature,
+        decided: &mut [u64],
+    ) {
+        for at in rows {
+            let row = &self.rows[at];
             let classes = row.classes.iter().all(|class| class & signature != 0);
-            if row.used && classes && signature & !row.every == 0 {
-                profile.decided[word] |= bit;
+            if !row.used || !classes || signature & !row.every != 0 {
+                continue;
             }
+            let (word, bit) = (at / 64, 1 << (at % 64));
+            decided[word] |= bit;
             for (layer, &class) in row.layers.iter().enumerate() {
                 // An empty content is beyond its edges, which sequences of nothing else ask for.
                 if class == ALWAYS || class & signature != 0 || signature == 0 {
-                    profile.decided[(1 + layer) * self.words + word] |= bit;
+                    decided[(1 + layer) * self.words + word] |= bit;
                 }
             }
         }
