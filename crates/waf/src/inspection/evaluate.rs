@@ -10,7 +10,7 @@ use super::state::{Inspector, State};
 use super::times::Lap;
 use super::values::Found;
 use super::verdict::{Effect, MatchedRule, Mode, VALUE_BYTES_MAX, Verdict};
-use super::{Half, KeptKeys, Moment, Trace};
+use super::{ChainId, Half, KeptKeys, Moment, Trace};
 use crate::Outside;
 use crate::program::{
     Capture, Decision, Flow, Gate, Kind, LaneId, NumberTest, Polarity, Program, Remembers, Rule,
@@ -199,7 +199,9 @@ impl<'a> Run<'a> {
                 let mut found = Vec::new();
                 for &set in sets {
                     self.resolve_set(set);
-                    found.extend_from_slice(&self.state.sets[set.0 as usize].found);
+                    if self.matches_at_a_step(rule, set) {
+                        found.extend_from_slice(&self.state.sets[set.0 as usize].found);
+                    }
                 }
                 self.each(rule, found)
             }
@@ -270,6 +272,24 @@ impl<'a> Run<'a> {
                 }
             }
         }
+    }
+
+    /// Whether any distinct content of a set matches at any step, which is soon asked.
+    fn matches_at_a_step(&mut self, rule: &Rule, set: SetId) -> bool {
+        let (set, program) = (set.0 as usize, self.program);
+        // What no step changes is asked once, as it is.
+        let makeup = self.state.sets[set].makeup;
+        let changing = |chain: &&ChainId| makeup.meets(program.changes(**chain));
+        let chains = || std::iter::once(&ChainId::NONE).chain(rule.steps.iter().filter(changing));
+        (0..self.state.sets[set].distinct.len()).any(|n| {
+            let content = self.state.sets[set].distinct[n];
+            let mut before = None;
+            chains().any(|&chain| {
+                let content = self.state.contents.transform(program, chain, content);
+                before.replace(content) != Some(content)
+                    && self.ask(&rule.test, rule.chain, content).under(rule.polarity) == Answer::Yes
+            })
+        })
     }
 
     /// A rule over values one by one: those that rules change, and those asked at each step.

@@ -68,7 +68,7 @@ impl Groups {
         if matches!(rule.targets, Targets::Kept(_)) {
             return Gate::Kept;
         }
-        let looks_in_lanes = matches!(rule.targets, Targets::Stable(_)) && rule.steps.is_empty();
+        let looks_in_lanes = matches!(rule.targets, Targets::Stable(_));
         match rule.test.prefiltered() {
             Some(pattern) if looks_in_lanes && rule.polarity == Polarity::Matches => {
                 Gate::Candidate { group: self.number(&rule.lanes), pattern }

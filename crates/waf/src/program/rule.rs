@@ -77,7 +77,8 @@ pub(crate) struct Rule {
     pub(crate) targets: Targets,
     pub(crate) test: Test,
     pub(crate) polarity: Polarity,
-    /// The lane of each target's values, if all of them are known before the phase begins.
+    /// The lane of each target's values, if all of them are known before the phase begins; with
+    /// `multiMatch` the lanes of each target, one for each step.
     pub(crate) lanes: Box<[LaneId]>,
     pub(crate) chain: ChainId,
     /// With `multiMatch`: each step of the chain on the way, the untransformed value first.

@@ -114,6 +114,10 @@ impl Compiler<'_> {
             Targets::Stable(sets) if steps.is_empty() => {
                 sets.iter().map(|&set| self.lane(set, chain, half)).collect()
             }
+            Targets::Stable(sets) => {
+                let each = sets.iter().flat_map(|&set| steps.iter().map(move |&step| (set, step)));
+                each.map(|(set, step)| self.lane(set, step, half)).collect()
+            }
             _ => Box::default(),
         };
         let remembers = if draft.rule.links.len() > 1 || gathered.asks_what_matched() {
