@@ -8,6 +8,7 @@ mod actions;
 mod bodies;
 mod collections;
 mod flow;
+mod geography;
 mod matching;
 mod targets;
 mod tracing;
@@ -67,13 +68,17 @@ fn policy(rules: &str) -> Arc<Policy> {
 
 /// The same with actions that every transaction begins with.
 fn policy_with(rules: &str, actions: &str) -> Arc<Policy> {
-    let files = Memory::default();
+    policy_over(&Memory::default(), rules, actions)
+}
+
+/// The same over files that rules name.
+fn policy_over(files: &Memory, rules: &str, actions: &str) -> Arc<Policy> {
     let text = format!(
         "SecRequestBodyAccess On\nSecResponseBodyAccess On\nSecResponseBodyMimeType text/plain\n{rules}"
     );
     let entry = Entry::Text { path: "case.conf", text: text.as_bytes() };
-    let (document, _) = parse(&files, entry).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
-    let compiled = compile(&document, &files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    let (document, _) = parse(files, entry).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
+    let compiled = compile(&document, files).unwrap_or_else(|mistakes| panic!("{mistakes:#?}"));
     let program = Arc::new(compiled.program);
     Arc::new(compile_policy(&program, Mode::Block, actions, "case").unwrap())
 }
