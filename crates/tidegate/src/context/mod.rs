@@ -165,14 +165,16 @@ impl Kept {
         }
     }
 
-    /// Sends and writes down what is left. Blocks for as long as the disk takes.
+    /// Sends and writes down what is left, and leaves the file. Blocks for as long as the disk takes.
     pub(crate) async fn finish(&self) {
         if let Some(sync) = &self.sync {
             sync.settle().await;
         }
-        if let Err(fault) = self.context.flush() {
+        if let Err(fault) = self.context.let_go() {
             tracing::error!(%fault, "the last changes of context are not on disk");
         }
+        // The process ends: taking a million variables apart before would only hold that up.
+        std::mem::forget(Arc::clone(&self.context));
     }
 }
 
