@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     """Run what was asked for. Fails on a wrong answer or a broken run, never on a slow one."""
     parser = argparse.ArgumentParser(
         prog="bench/run",
-        description="Measure the gate beside nginx and HAProxy. The gate is taken from TIDEGATE_BIN, "
+        description="Measure the gate beside nginx, HAProxy and Varnish. The gate is taken from TIDEGATE_BIN, "
         "or target/release/tidegate; without it only the peers are measured.",
     )
     parser.add_argument(

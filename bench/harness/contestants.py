@@ -1,4 +1,4 @@
-"""The servers that are measured: nginx, HAProxy and the gate, each as its expert users set it up.
+"""The servers that are measured: nginx, HAProxy, Varnish and the gate, each as its expert users set it up.
 
 A contestant is a program with one `Setup`. Several setups of one program may stand side by side
 where it is not obvious which is its best: the best counts.
@@ -28,6 +28,7 @@ class Program(Enum):
 
     NGINX = "nginx"
     HAPROXY = "haproxy"
+    VARNISH = "varnish"
     TIDEGATE = "tidegate"
 
 
@@ -39,6 +40,14 @@ class AccessLog(Enum):
     """Written by the server itself; HAProxy writes its standard output, which is a file."""
     SINK = "sink"
     """HAProxy's ring buffer, forwarded to a log server on the load generator's core."""
+
+
+class Cache(Enum):
+    """What becomes of responses that may be stored."""
+
+    OFF = "off"
+    ON = "on"
+    """Kept in memory; nginx keeps files, which the page cache holds."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class Setup:
     """What distinguishes one contestant from another of the same program."""
 
     log: AccessLog = AccessLog.OFF
+    cache: Cache = Cache.OFF
     sites: int = 1
     nginx_buffers: str = "proxy_buffers 8 16k; proxy_buffer_size 16k;"
     haproxy_bufsize: int = 16_384
@@ -91,6 +101,7 @@ class Contestant:
         command = {
             Program.NGINX: self._configure_nginx,
             Program.HAPROXY: self._configure_haproxy,
+            Program.VARNISH: self._configure_varnish,
             Program.TIDEGATE: self._configure_tidegate,
         }[self.program]()
         if self.setup.log is AccessLog.SINK:
@@ -136,7 +147,8 @@ class Contestant:
     def probe(self) -> dict[str, str]:
         """One request for each body over each listener; says what TLS came to."""
         negotiated = {}
-        for secured in (False, True):
+        # Varnish has no TLS of its own.
+        for secured in (False,) if self.program is Program.VARNISH else (False, True):
             for path in origin.BODIES:
                 connection = self._connection(secured)
                 # Over TLS the host must be the one that SNI named.
@@ -199,6 +211,7 @@ class Contestant:
                     AccessLog.FILE: f"{self.log_path} record buffer=64k flush=1s",
                 }[self.setup.log],
                 "PROXY_BUFFERS": self.setup.nginx_buffers,
+                "CACHE": templates.fill("nginx/cache.conf", {"WORK": str(self.work)}) if self._caches() else "",
                 "SERVERS": "".join(servers),
                 **self._nginx_firewall(),
             },
@@ -259,6 +272,10 @@ class Contestant:
                     AccessLog.SINK: "log ring@requests format raw local0 info",
                 }[self.setup.log],
                 "LOG": "log global" if logging else "",
+                "CACHE": templates.fill("haproxy/cache.cfg", {}) if self._caches() else "",
+                "CACHE_USE": "filter cache kept\n    http-request cache-use kept\n    http-response cache-store kept"
+                if self._caches()
+                else "",
                 "LOG_FORMAT": templates.fill("haproxy/log-format.cfg", {}).strip() if logging else "",
                 "RING": templates.fill("haproxy/ring.cfg", {"SINK": f"127.0.0.1:{self._sink_port}"})
                 if self.setup.log is AccessLog.SINK
@@ -267,12 +284,37 @@ class Contestant:
         )
         return ["haproxy", "-db", "-f", str(self._write("haproxy.cfg", config))]
 
+    def _configure_varnish(self) -> list[str]:
+        if not self._caches():
+            raise Failed("Varnish is measured as a cache only")
+        host, port = origin.ADDRESS.split(":")
+        config = templates.fill("varnish/varnish.vcl", {"ORIGIN_HOST": host, "ORIGIN_PORT": port})
+        parameters = {
+            # One core, and no more than its connections can use.
+            "thread_pools": "1",
+            "timeout_idle": "900",
+            # Nobody reads its log in memory, and the others write none.
+            "vsl_mask": ",".join(f"-{tag}" for tag in VARNISH_TAGS),
+        }
+        return [
+            *("varnishd", "-F", "-j", "none", "-n", str(self.work / "varnish"), "-a", self.plain),
+            *("-f", str(self._write("varnish.vcl", config)), "-s", "malloc,256m"),
+            *(word for name, value in parameters.items() for word in ("-p", f"{name}={value}")),
+        ]
+
+    def _caches(self) -> bool:
+        return self.setup.cache is Cache.ON
+
     def _configure_tidegate(self) -> list[str]:
         logging = self.setup.log is AccessLog.FILE
         first, *others = (
             templates.fill(
                 "tidegate/site.toml",
-                {"HOST": host, "SITE_LOGS": 'logs = ["access"]' if logging else ""},
+                {
+                    "HOST": host,
+                    "SITE_LOGS": 'logs = ["access"]' if logging else "",
+                    "SITE_CACHE": 'cache = "on"' if self._caches() else "",
+                },
             )
             for host in self.hosts()
         )
@@ -287,12 +329,19 @@ class Contestant:
                 "TLS": self.tls,
                 "ORIGIN": origin.ADDRESS,
                 "LOG": templates.fill("tidegate/log.toml", {"WORK": str(self.work)}) if logging else "",
+                "CACHE": templates.fill("tidegate/cache.toml", {}) if self._caches() else "",
                 "FIREWALL": self._tidegate_firewall(),
                 "SITES": first,
             },
         )
         return [str(tidegate_binary()), "serve", str(self._write("tidegate.toml", config))]
 
+
+VARNISH_TAGS = (
+    "Begin End Link Timestamp SessOpen SessClose ReqStart ReqMethod ReqURL ReqProtocol ReqHeader ReqUnset ReqAcct "
+    "Hit RespProtocol RespStatus RespReason RespHeader RespUnset VCL_call VCL_return VCL_use Filters"
+).split()
+"""What Varnish writes of each request into its log in memory."""
 
 RULE_SET = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
 """The release of the Core Rule Set that is measured with, as a Go module brings it."""

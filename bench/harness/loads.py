@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +29,13 @@ class Work:
     detail: dict = field(default_factory=dict)
 
 
+class ServedBy(Enum):
+    """Whose answers a load gets: the origin's count of requests is held against it."""
+
+    ORIGIN = "origin"
+    CONTESTANT = "contestant"
+
+
 @dataclass(frozen=True)
 class Wrk:
     """Keep-alive requests over HTTP/1.1 for a while."""
@@ -37,7 +45,7 @@ class Wrk:
     connections: int = 50
     seconds: int = 4
     rotate_hosts: bool = False
-    proxied: bool = True
+    served_by: ServedBy = ServedBy.ORIGIN
     unit: str = "request"
 
     def run(self, contestant: Contestant) -> Work:
@@ -73,7 +81,7 @@ class H2load:
     requests: int
     connections: int = 10
     streams: int = 32
-    proxied: bool = True
+    served_by: ServedBy = ServedBy.ORIGIN
     unit: str = "request"
 
     def run(self, contestant: Contestant) -> Work:
@@ -102,7 +110,7 @@ class Handshakes:
 
     concurrency: int = 16
     seconds: int = 4
-    proxied: bool = False
+    served_by: ServedBy = ServedBy.CONTESTANT
     unit: str = "handshake"
 
     def run(self, contestant: Contestant) -> Work:

@@ -45,6 +45,7 @@ def facts() -> dict:
         "versions": {
             "nginx": _first_line(["nginx", "-v"]),
             "haproxy": _first_line(["haproxy", "-v"]),
+            "varnish": _first_line(["varnishd", "-V"]),
             "wrk": _first_line(["wrk", "-v"]),
             "h2load": _first_line(["h2load", "--version"]),
             "openssl": _first_line(["openssl", "version"]),

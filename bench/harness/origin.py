@@ -10,8 +10,8 @@ from .processes import Failed, Process, await_true, require_free
 
 ADDRESS = "127.0.0.1:18000"
 
-BODIES = {"/1k": 1024, "/62k": 62 * 1024}
-"""What it serves, by path, and how many bytes each has."""
+BODIES = {"/1k": 1024, "/62k": 62 * 1024, "/kept/1k": 1024, "/kept/62k": 62 * 1024}
+"""What it serves, by path, and how many bytes each has; what is kept may be stored by caches."""
 
 
 def body(path: str) -> bytes:
@@ -24,7 +24,7 @@ class Origin:
 
     def __init__(self, work: Path):
         pages = work / "pages"
-        pages.mkdir(parents=True)
+        (pages / "kept").mkdir(parents=True)
         for path in BODIES:
             (pages / path.removeprefix("/")).write_bytes(body(path))
         self.config = templates.fill(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from . import results, rounds
-from .contestants import AccessLog, Program, Setup, line_up
-from .loads import H2load, Handshakes, Wrk
+from .contestants import AccessLog, Cache, Program, Setup, line_up
+from .loads import H2load, Handshakes, ServedBy, Wrk
 from .rounds import Ratio
 from .stage import Options, running
 
@@ -58,6 +58,31 @@ def against_peers(*peers: str, bar: float) -> tuple[Ratio, ...]:
 NGINX = ("nginx", Program.NGINX, Setup())
 HAPROXY = ("haproxy", Program.HAPROXY, Setup())
 TIDEGATE = ("tidegate", Program.TIDEGATE, Setup())
+
+CACHED = Setup(cache=Cache.ON)
+CACHES = (
+    ("nginx", Program.NGINX, CACHED),
+    ("haproxy", Program.HAPROXY, CACHED),
+    ("haproxy-large", Program.HAPROXY, Setup(cache=Cache.ON, haproxy_bufsize=65_536)),
+    ("varnish", Program.VARNISH, CACHED),
+    ("tidegate", Program.TIDEGATE, CACHED),
+)
+
+
+def hits(body: str, connections: int, bar: float, secured: bool = False) -> Comparison:
+    """One response, stored before the first round, asked for again and again."""
+    how = "TLS 1.3 connections" if secured else "keep-alive connections"
+    # Varnish has no TLS of its own.
+    entries = tuple(entry for entry in CACHES if not (secured and entry[1] is Program.VARNISH))
+    return Comparison(
+        f"{body} from the cache over {connections} {how}, metrics on, access log off",
+        entries,
+        Wrk(PATHS[body], secured=secured, connections=connections, served_by=ServedBy.CONTESTANT),
+        against_peers(*(label for label, program, _ in entries if program is not Program.TIDEGATE), bar=bar),
+    )
+
+
+PATHS = {"1 KB": "/kept/1k", "62 KB": "/kept/62k"}
 
 COMPARISONS = {
     "proxied-1k": Comparison(
@@ -124,4 +149,10 @@ COMPARISONS = {
         Wrk("/1k", rotate_hosts=True),
         (Ratio("nginx-10k", ("nginx-1",)), Ratio("tidegate-10k", ("tidegate-1",), bar=1.1)),
     ),
+    "hit-1k": hits("1 KB", 50, bar=0.7),
+    "hit-1k-400": hits("1 KB", 400, bar=0.7),
+    "hit-62k": hits("62 KB", 50, bar=0.95),
+    "hit-62k-400": hits("62 KB", 400, bar=0.95),
+    "hit-62k-tls": hits("62 KB", 50, bar=0.9, secured=True),
+    "hit-62k-tls-400": hits("62 KB", 400, bar=0.9, secured=True),
 }
