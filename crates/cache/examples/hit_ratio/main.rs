@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release -p tidegate-cache --example hit_ratio`
 //!
+//! With `cost` as its argument, only the latter.
+//!
 //! Every policy gets a tenth of the corpus in bytes and the same requests. Sizes follow a log-normal
 //! distribution around 10 KB, popularity is Zipf's with exponent 0.9 and has nothing to do with
 //! size. Scans are runs of objects in order: through the corpus, as a crawler does, or through
@@ -48,6 +50,13 @@ impl Policy for Memory<u64> {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() != Some("cost") {
+        hit_ratios();
+    }
+    hit_cost();
+}
+
+fn hit_ratios() {
     println!("| trace | policy | hits, % | to LRU | bytes hit, % | of the Zipf part, % |");
     println!("|---|---|---|---|---|---|");
     for scan in [Scan::None, Scan::Corpus, Scan::Strangers, Scan::Loop] {
@@ -58,7 +67,7 @@ fn main() {
         report(&trace, "W-TinyLFU", &measure(&trace, &mut TinyLfu::new(room)), &lru);
         report(&trace, "Tidegate (S3-FIFO)", &measure(&trace, &mut Memory::new(room)), &lru);
     }
-    hit_cost();
+    println!();
 }
 
 struct Measured {
@@ -117,7 +126,7 @@ fn hit_cost() {
         }
     };
     let per_hit = |spent: Duration| spent.as_nanos() as f64 / HITS as f64;
-    println!("\n| a hit (key, look-up, and clone of a reference count) | ns |\n|---|---|");
+    println!("| a hit (key, look-up, and clone of a reference count) | ns |\n|---|---|");
     for (what, different) in [("1,000 keys", 1000), ("100,000 keys", ENTRIES)] {
         println!("| one thread, {what} | {:.0} |", per_hit(trace::timed(|| run(0, different))));
         let both = trace::timed(|| {
