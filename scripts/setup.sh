@@ -30,6 +30,9 @@ if [ "$purpose" != build ]; then
 fi
 if [ "$purpose" = test ]; then
     want chromium chromium
+    want node nodejs
+    want npm npm
+    want git git
 fi
 if [ "$purpose" = bench ]; then
     want haproxy haproxy
