@@ -82,7 +82,7 @@ impl Gate {
         let settings = settings(address, inspect(mode, busy));
         let plan = Plan::build(settings, None, Vec::new(), metrics.labels(), Stamp::now());
         let (commands, receiver) = mpsc::channel(1);
-        let cache = Arc::new(Cache::new(plan.cache).unwrap());
+        let cache = Arc::new(Cache::open(&plan.cache).unwrap());
         let parts = Parts {
             id: 0,
             metrics: metrics.worker(0),
@@ -215,7 +215,7 @@ fn settings(address: SocketAddr, inspect: Inspect) -> Settings {
         trusted_proxies: Vec::new(),
         logs: Vec::new(),
         admin: Admin { address: None, token: None },
-        cache: tidegate_proxy::settings::Cache { memory_bytes_max: 1 << 20 },
+        cache: tidegate_proxy::settings::Cache { memory_bytes_max: 1 << 20, disk: None },
         waf: Waf {
             pool_threads: 1,
             pool_queue_max: 1,

@@ -18,7 +18,7 @@ use tidegate_cache::validation;
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Request, Response};
 
-use super::{Arrived, Cache, Final, Head, Named, Object};
+use super::{Arrived, Cache, Final, Head, Life, Named, Object};
 use crate::request::Refusal;
 use crate::settings::Caching;
 use crate::worker::Worker;
@@ -253,11 +253,20 @@ impl Filling {
         let object = Arc::new(before.freshened(fresh.head, fresh.stored, self.order.since));
         let key = Key::new(&self.order.key, self.cache.seed());
         match fresh.stays {
-            Ok(()) => self.cache.refresh(&key, &request.headers, before, &object),
+            Ok(()) => {
+                let life = self.life(&object.stored);
+                self.cache.refresh(&key, &request.headers, before, &object, life);
+            }
             Err(_) => self.cache.forget(&key),
         }
         self.sink.head(Arrived::Final(Final::Confirmed(object)), Audience::All, None);
         self.state = State::Ended;
+    }
+
+    /// How long it will be of use.
+    fn life(&self, stored: &Stored) -> Life {
+        let now = Time::from_millis(i64::try_from(self.worker.unix_millis()).unwrap_or(i64::MAX));
+        Life { now, expires: lookup::useful_until(stored, &self.order.caching.policy) }
     }
 
     /// Takes body bytes.
@@ -300,7 +309,8 @@ impl Filling {
                 mark: Mark::new(self.order.since),
             };
             let key = Key::new(&self.order.key, self.cache.seed());
-            self.cache.store(&key, head.varies.as_ref(), Arc::new(object));
+            let life = self.life(&object.stored);
+            self.cache.store(&key, head.varies.as_ref(), Arc::new(object), life);
         }
     }
 

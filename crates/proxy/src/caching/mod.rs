@@ -5,23 +5,27 @@
 //! what was found. Here is what lies between: the store with its keys and variants ([`Cache`]), what
 //! it holds ([`object`]), and the client that a fill's request sees ([`Filling`]).
 
+mod disk;
 mod filling;
 mod keys;
 mod object;
 
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use aws_lc_rs::rand;
 use tidegate_cache::fill::Flights;
 use tidegate_cache::hash::Seed;
 use tidegate_cache::status::CacheName;
 use tidegate_cache::store::Key;
+use tidegate_cache::store::disk::{Disk, State, Stats as DiskStats};
 use tidegate_cache::store::memory::Memory;
-use tidegate_cache::store::purge::{self, Purges, Standing};
+use tidegate_cache::store::purge::{self, Force, Purge, Purges, Scope, Standing};
 use tidegate_cache::time::Time;
 use tidegate_cache::vary::{self, Vary, VarySet};
 use tidegate_http::Headers;
+use tidegate_telemetry::clock;
 use tidegate_telemetry::metrics::CacheTotals;
 
 pub(crate) use filling::{Filling, Order};
@@ -42,9 +46,12 @@ pub struct Cache {
     name: CacheName,
     seed: Seed,
     memory: Memory<Kept>,
+    disk: Option<Disk>,
     flights: Arc<Flights<Arrived, Refusal>>,
     purges: Purges,
     stored: AtomicU64,
+    /// Whether the disk tier is left to another process.
+    leaves: AtomicBool,
 }
 
 impl std::fmt::Debug for Cache {
@@ -61,31 +68,98 @@ pub(crate) enum Found {
     OtherVariants,
     /// The response is not to be stored.
     Pass,
+    /// Nothing in memory, but perhaps on disk.
+    OnDisk,
     /// Nothing; so often it was asked for before.
     Nothing { asked: u32 },
 }
 
+/// Where is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// In memory; what may be on disk is said.
+    Tiers,
+    /// In memory alone.
+    Memory,
+}
+
 impl Cache {
-    /// An empty one. Fails if the system gives no random bytes.
-    pub fn new(settings: settings::Cache) -> std::io::Result<Self> {
+    /// One with nothing in memory, and on disk what is there. Fails if the system gives no random bytes
+    /// or the directory cannot be used.
+    pub fn open(settings: &settings::Cache) -> io::Result<Self> {
         let mut seed = [0; 16];
-        rand::fill(&mut seed).map_err(|_| std::io::Error::other("no random bytes"))?;
-        let name = CacheName::new(NAME).map_err(|_| std::io::Error::other("a bad name"))?;
+        rand::fill(&mut seed).map_err(|_| io::Error::other("no random bytes"))?;
+        let mut seed = Seed::new(seed);
+        let name = CacheName::new(NAME).map_err(|_| io::Error::other("a bad name"))?;
+        let mut purges = Purges::new(purge::Settings::default());
+        let mut disk = None;
+        if let Some(on_disk) = &settings.disk {
+            let (opened, found) = open_disk(on_disk, &seed).map_err(io::Error::other)?;
+            seed = *opened.seed();
+            let journal = on_disk.directory.join("purges");
+            let kept = Purges::open(&journal, &seed, purge::Settings::default());
+            let (kept, state) = kept.map_err(io::Error::other)?;
+            if state == purge::Found::Damaged {
+                tracing::warn!("the journal of purges was damaged: what lies on disk is not used");
+            }
+            tracing::info!(objects = found.entries, segments = found.segments, "cache on disk");
+            (disk, purges) = (Some(opened), kept);
+        }
         Ok(Self {
             name,
-            seed: Seed::new(seed),
+            seed,
             memory: Memory::new(settings.memory_bytes_max),
+            disk,
             flights: Arc::default(),
-            purges: Purges::new(purge::Settings::default()),
+            purges,
             stored: AtomicU64::new(0),
+            leaves: AtomicBool::new(false),
         })
     }
 
-    /// Takes other settings. Takes as long as what goes takes: not for a worker's loop.
-    pub fn adopt(&self, settings: settings::Cache) {
+    /// Takes other settings; the directory stays. Takes as long as what goes takes: not for a worker's
+    /// loop.
+    pub fn adopt(&self, settings: &settings::Cache) {
         if self.memory.stats().bytes_max != settings.memory_bytes_max {
             self.memory.resize(settings.memory_bytes_max);
         }
+        if let (Some(disk), Some(on_disk)) = (&self.disk, &settings.disk)
+            && let Err(fault) = disk.resize(on_disk.bytes_max)
+        {
+            tracing::warn!(%fault, "the size of the cache on disk stays as it is");
+        }
+    }
+
+    /// Takes the disk tier over from a process that has left it, and learns what that one purged. Waits
+    /// for the disk.
+    pub fn tend(&self, now: Time) {
+        let Some(disk) = &self.disk else { return };
+        if disk.stats().state == State::ReadOnly && !self.leaves.load(Ordering::Relaxed) {
+            match disk.take_over(now) {
+                Ok(Some(found)) => {
+                    let objects = found.entries;
+                    tracing::info!(objects, "the cache on disk is this process' own from now on");
+                }
+                Ok(None) => {}
+                Err(fault) => tracing::warn!(%fault, "the cache on disk cannot be written"),
+            }
+        }
+        if let Err(fault) = self.purges.refresh() {
+            tracing::warn!(%fault, "purges of another process cannot be read");
+        }
+    }
+
+    /// Writes what waits to be written, and leaves the disk tier to the next process.
+    pub fn let_go(&self) {
+        self.leaves.store(true, Ordering::Relaxed);
+        if let Some(disk) = &self.disk {
+            disk.let_go();
+        }
+    }
+
+    /// What the disk tier holds, if there is one.
+    pub fn disk_stats(&self) -> Option<DiskStats> {
+        self.disk.as_ref().map(Disk::stats)
     }
 
     /// What it holds and has done.
@@ -133,9 +207,15 @@ impl Cache {
         request: &Headers,
         now: Time,
         text: &mut Vec<u8>,
+        reach: Reach,
     ) -> (Found, u64) {
+        let may_be_on_disk = |key: &Key<'_>| {
+            let disk = self.disk.as_ref().filter(|_| reach == Reach::Tiers);
+            disk.is_some_and(|disk| disk.look_up(key, now).is_some())
+        };
         let found = match self.memory.get(key) {
             Some(Kept::Pass(until)) if now < until => Found::Pass,
+            None if may_be_on_disk(key) => Found::OnDisk,
             None | Some(Kept::Pass(_)) => Found::Nothing { asked: 0 },
             Some(Kept::Asked(asked)) => Found::Nothing { asked },
             Some(Kept::Object(object)) => {
@@ -143,18 +223,23 @@ impl Cache {
                 found.map_or(Found::Nothing { asked: 0 }, Found::Object)
             }
             Some(Kept::Varies(set)) => {
-                let mut first = None;
+                let (mut first, mut on_disk) = (None, false);
                 let variants = set.variants(request, &self.seed, text);
                 let objects = variants.filter_map(|variant| {
                     first.get_or_insert(variant);
                     let key = key.variant(variant);
-                    match self.memory.get(&key) {
-                        Some(Kept::Object(object)) => self.standing(object, &key, now),
-                        _ => None,
+                    if let Some(Kept::Object(object)) = self.memory.get(&key) {
+                        return self.standing(object, &key, now);
                     }
+                    on_disk |= may_be_on_disk(&key);
+                    None
                 });
                 let found = vary::most_recent(objects, |object| &object.stored);
-                let found = found.map_or(Found::OtherVariants, Found::Object);
+                let found = match found {
+                    Some(object) => Found::Object(object),
+                    None if on_disk => Found::OnDisk,
+                    None => Found::OtherVariants,
+                };
                 return (found, first.unwrap_or(0));
             }
         };
@@ -167,6 +252,37 @@ impl Cache {
             Some(Kept::Varies(set)) => set.variants(request, &self.seed, text).next().unwrap_or(0),
             _ => 0,
         }
+    }
+
+    /// Brings what a request may select from disk into memory. Waits for the disk.
+    pub(crate) fn bring_back(&self, text: &[u8], request: &Headers, now: Time) {
+        let Some(disk) = &self.disk else { return };
+        let key = Key::new(text, &self.seed);
+        let known = self.memory.peek(&key);
+        let found = known.or_else(|| {
+            let kept = disk::read(disk, &key, now)?;
+            self.hold(&key, kept.clone());
+            Some(kept)
+        });
+        if let Some(Kept::Varies(set)) = found {
+            for variant in set.variants(request, &self.seed, &mut Vec::new()) {
+                let key = key.variant(variant);
+                if self.memory.peek(&key).is_none()
+                    && let Some(kept) = disk::read(disk, &key, now)
+                {
+                    self.hold(&key, kept);
+                }
+            }
+        }
+    }
+
+    /// Puts into memory what came from disk.
+    fn hold(&self, key: &Key<'_>, kept: Kept) {
+        let weight = match &kept {
+            Kept::Object(object) => object.weight(),
+            Kept::Varies(_) | Kept::Pass(_) | Kept::Asked(_) => NOTE_BYTES,
+        };
+        drop(self.memory.insert(key, kept, weight));
     }
 
     /// The object as far as purges have left it.
@@ -196,9 +312,9 @@ impl Cache {
         key: &Key<'_>,
         varies: Option<&(Vary, Headers)>,
         object: Arc<Object>,
+        life: Life,
     ) {
         let weight = object.weight();
-        let kept = Kept::Object(object);
         let (constant, nothing) = (Vary::default(), Headers::new());
         let (vary, request) =
             varies.map_or((&constant, &nothing), |(vary, request)| (vary, request));
@@ -207,14 +323,26 @@ impl Cache {
             _ if varies.is_none() => None,
             _ => Some(Arc::new(VarySet::new(vary.clone()))),
         };
+        let variant = match &set {
+            Some(_) => key.variant(vary.variant(request, &self.seed, &mut Vec::new())),
+            None => *key,
+        };
+        self.write(&variant, &object, life);
+        drop(self.memory.insert(&variant, Kept::Object(object), weight));
         if let Some(set) = set {
-            let variant = vary.variant(request, &self.seed, &mut Vec::new());
-            drop(self.memory.insert(&key.variant(variant), kept, weight));
+            if let Some(disk) = &self.disk {
+                disk::put_varies(disk, key, &set, Time::NEVER, life.now);
+            }
             drop(self.memory.insert(key, Kept::Varies(set), NOTE_BYTES));
-        } else {
-            drop(self.memory.insert(key, kept, weight));
         }
         self.stored.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has a response written to disk, if there is one.
+    fn write(&self, key: &Key<'_>, object: &Object, life: Life) {
+        if let Some(disk) = &self.disk {
+            disk::put_object(disk, key, object, life.expires, life.now);
+        }
     }
 
     /// Puts a freshened response in the place of the one before, if that is still there.
@@ -224,6 +352,7 @@ impl Cache {
         request: &Headers,
         before: &Object,
         object: &Arc<Object>,
+        life: Life,
     ) {
         let weight = object.weight();
         let is_it = |kept: &Kept| match kept {
@@ -232,11 +361,15 @@ impl Cache {
         };
         let kept = || Kept::Object(Arc::clone(object));
         let Some(Kept::Varies(set)) = self.memory.peek(key) else {
-            drop(self.memory.replace(key, kept(), weight, is_it));
+            if self.memory.replace(key, kept(), weight, is_it).is_ok() {
+                self.write(key, object, life);
+            }
             return;
         };
         for variant in set.variants(request, &self.seed, &mut Vec::new()) {
-            if self.memory.replace(&key.variant(variant), kept(), weight, is_it).is_ok() {
+            let key = key.variant(variant);
+            if self.memory.replace(&key, kept(), weight, is_it).is_ok() {
+                self.write(&key, object, life);
                 return;
             }
         }
@@ -255,8 +388,57 @@ impl Cache {
         }
     }
 
-    /// Forgets what is stored under a key, all variants with it.
-    pub(crate) fn forget(&self, key: &Key<'_>) {
-        drop(self.memory.remove(key));
+    /// Forgets what is stored under a key, all variants with it. What was fetched before this is not
+    /// found again.
+    pub(crate) fn forget(self: &Arc<Self>, key: &Key<'_>) {
+        let now = now();
+        let on_disk = self.disk.as_ref().is_some_and(|disk| disk.look_up(key, now).is_some());
+        match self.memory.remove(key) {
+            Some(Kept::Object(_)) => {
+                if let Some(disk) = &self.disk {
+                    disk.remove(key, now);
+                }
+            }
+            // Variants lie under keys that are not known here.
+            Some(Kept::Varies(_)) => self.purge_url(key.hash(), now),
+            _ if on_disk => self.purge_url(key.hash(), now),
+            None | Some(Kept::Pass(_) | Kept::Asked(_)) => {}
+        }
     }
+
+    fn purge_url(self: &Arc<Self>, url: u64, now: Time) {
+        let purge = move |cache: &Self| {
+            let purge = Purge { scope: Scope::Url(url), force: Force::Hard };
+            if let Err(fault) = cache.purges.purge(&[purge], now) {
+                tracing::warn!(%fault, "what a request has changed may be there after a restart");
+            }
+        };
+        if self.disk.is_none() {
+            return purge(self);
+        }
+        // It waits for the disk. A fetch that begins meanwhile may be purged with the rest.
+        let cache = Arc::clone(self);
+        tokio::task::spawn_blocking(move || purge(&cache));
+    }
+}
+
+fn now() -> Time {
+    Time::from_millis(i64::try_from(clock::unix_millis()).unwrap_or(i64::MAX))
+}
+
+/// Opens the disk tier.
+fn open_disk(
+    settings: &settings::CacheDisk,
+    fresh: &Seed,
+) -> Result<(Disk, tidegate_cache::store::disk::Loaded), tidegate_cache::store::disk::Fault> {
+    let bounds = tidegate_cache::store::disk::Settings::for_bytes(settings.bytes_max);
+    Disk::open(&settings.directory, fresh, bounds, now())
+}
+
+/// How long something is of use, for the disk tier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub(crate) now: Time,
+    /// Beyond freshness and every grace.
+    pub(crate) expires: Time,
 }

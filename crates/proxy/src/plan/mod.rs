@@ -141,7 +141,7 @@ impl Plan {
             logs: self.logs.clone(),
             process: self.process.clone(),
             waf: self.waf,
-            cache: self.cache,
+            cache: self.cache.clone(),
             rule_counts: self.rule_counts.clone(),
         }
     }

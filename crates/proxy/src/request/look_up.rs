@@ -25,7 +25,7 @@ use super::fill::{self, Story};
 use super::route::Routed;
 use super::serve::{From, Serving};
 use super::{Exchange, Refusal, Stop, Surroundings};
-use crate::caching::{Arrived, Filling, Final, Found, Head, Keys, Object, Order};
+use crate::caching::{Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach};
 use crate::connection::Downstream;
 use crate::settings::Caching;
 
@@ -37,10 +37,16 @@ pub(super) async fn look_up<'p>(
     routed: Routed<'p>,
 ) -> Stop<'p> {
     let Some(caching) = &routed.route.settings.caching else { return Stop::Fetch(routed) };
-    let found = find(around, downstream, exchange, &routed, caching);
+    let mut found = find(around, downstream, exchange, &routed, caching, Reach::Tiers);
+    if let Next::BringBack(key) = found {
+        bring_back(around, exchange, key).await;
+        found = find(around, downstream, exchange, &routed, caching, Reach::Memory);
+    }
     exchange.record.stamps.looked_up = Stamp::now();
     match found {
         Next::Past(why) => past(exchange, routed, why),
+        // It was brought back, as far as it was there.
+        Next::BringBack(_) => past(exchange, routed, Past::NotStored),
         Next::Serve(object, result) => {
             let now = now(around);
             if result == CacheResult::Updating {
@@ -83,6 +89,17 @@ enum Next {
     Fetch(Box<Wanted>),
     /// There is nothing, and nothing may be fetched.
     Refuse(Refusal),
+    /// What lies on disk under this key is read first.
+    BringBack(Box<[u8]>),
+}
+
+/// Reads what lies on disk under a key, on a thread that may wait.
+async fn bring_back(around: &Surroundings<'_>, exchange: &Exchange, key: Box<[u8]>) {
+    let (cache, now) = (Arc::clone(around.worker.cache()), now(around));
+    let fields = exchange.request.headers.clone();
+    let reading = tokio::task::spawn_blocking(move || cache.bring_back(&key, &fields, now));
+    // A panic in it has been told of; what is not there is fetched.
+    let _ = reading.await;
 }
 
 /// Why a request goes past the cache.
@@ -119,6 +136,7 @@ fn find(
     exchange: &Exchange,
     routed: &Routed<'_>,
     caching: &Caching,
+    reach: Reach,
 ) -> Next {
     let (request, policy) = (&exchange.request, &*caching.policy);
     if let Some(why) = lookup::bypass(request, policy) {
@@ -133,9 +151,10 @@ fn find(
     let keys = &mut *keys;
     write_key(&mut keys.buffer, &mut keys.text, exchange, routed, caching, None);
     let key = Key::new(&keys.text, cache.seed());
-    let (found, variant) = cache.find(&key, &request.headers, now, &mut keys.variant);
+    let (found, variant) = cache.find(&key, &request.headers, now, &mut keys.variant, reach);
     let (object, absent, uses) = match found {
         Found::Pass => return Next::Past(Past::NotStored),
+        Found::OnDisk => return Next::BringBack(keys.text.as_slice().into()),
         Found::Object(object) => (Some(object), Forward::Miss, 1),
         Found::OtherVariants => (None, Forward::VaryMiss, 1),
         Found::Nothing { asked } => (None, Forward::UriMiss, asked.saturating_add(1)),

@@ -1,15 +1,27 @@
 //! Settings of the cache.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_cache::policy::Policy;
 
 /// What all sites share of the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     /// Memory for stored responses, in bytes.
     pub memory_bytes_max: u64,
+    /// Where responses lie that outlive memory and process, if they do.
+    pub disk: Option<CacheDisk>,
+}
+
+/// The disk tier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheDisk {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Most bytes of all its files.
+    pub bytes_max: u64,
 }
 
 /// How the responses of a route are cached.

@@ -334,6 +334,9 @@ async fn finish(
     time: Duration,
     mut stops: Stops,
 ) {
+    if stops == Stops::NotAsked {
+        caching::let_go(gate).await;
+    }
     let mut working = gate.crew.borrow().len();
     let (mut quiet_since, mut hurried) = (Stamp::now(), false);
     let mut look = tokio::time::interval(QUIET_LOOKED_EVERY);
@@ -384,6 +387,7 @@ async fn finish(
     if working == 0 {
         gate.logs.finish();
     }
+    caching::let_go(gate).await;
     gate.context.finish().await;
     tracing::info!("stopped");
 }

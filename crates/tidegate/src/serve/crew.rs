@@ -84,7 +84,7 @@ impl Crew {
         let pool = Pool::new(plan.waf.pool_queue_max, Arc::clone(metrics.control().pool()));
         let Beyond { context, outside } = beyond;
         let facilities = Facilities { pool, context, outside };
-        let cache = Arc::new(Cache::new(plan.cache)?);
+        let cache = Arc::new(Cache::open(&plan.cache)?);
         let shared = Shared { connections: Arc::new(AtomicUsize::new(0)), facilities, cache };
         start_pool(&shared, plan)?;
         let mut crew = Crew { hands: Vec::with_capacity(sockets.len()), shared, ended };
@@ -175,7 +175,7 @@ impl Crew {
         });
         let permits = permits.collect::<Result<Vec<_>, _>>()?;
         start_pool(&self.shared, plan).map_err(Obstacle::Thread)?;
-        self.shared.cache.adopt(plan.cache);
+        self.shared.cache.adopt(&plan.cache);
         let mut gone = Vec::new();
         for (((hand, permit), new), handles) in
             self.hands.iter_mut().zip(permits).zip(sockets).zip(handles)

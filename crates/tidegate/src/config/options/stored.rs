@@ -123,6 +123,13 @@ fn field_name(text: &Text) -> Result<String, Fault> {
     Err(Fault::new(&code::INVALID_HEADER_NAME, message).hint("write a name like `X-Country`"))
 }
 
+fn directory(text: &Text) -> Result<String, Fault> {
+    if text.value.is_empty() || text.value.contains('\0') {
+        return Err(Fault::new(&code::INVALID_VALUE, "this is not the path of a directory"));
+    }
+    Ok(text.value.clone())
+}
+
 fn parameter(text: &Text) -> Result<Pattern, Fault> {
     let is_plain = |byte: u8| byte > b' ' && byte < 0x7f && !matches!(byte, b'&' | b'=' | b'#');
     if !text.value.is_empty() && text.value.bytes().all(is_plain) {
@@ -346,4 +353,16 @@ section! {
 
     /// Memory for stored responses. It follows a reload.
     MEMORY_MAX: Setting<Size> = setting("memory_max", size(MB, TB), "\"256MB\"");
+
+    /// The directory of the disk tier, where responses outlive memory, restarts and crashes. It is made if
+    /// it is not there. The directory is fixed for the life of a process.
+    PATH: Optional<Parsed<String>> = optional(
+        "path",
+        parsed_text("the path of a directory", directory),
+        "responses are kept in memory alone",
+        "\"/var/cache/tidegate\"",
+    );
+
+    /// Room on disk.
+    DISK_MAX: Setting<Size> = setting("disk_max", size(64 * MB, 1000 * TB), "\"10GB\"");
 }

@@ -7,15 +7,26 @@ use tidegate_cache::policy::{
     Query, Select, StatusTable,
 };
 use tidegate_cache::tags::TagLimits;
-use tidegate_proxy::settings::{Cache, Caching};
+use tidegate_proxy::settings::{Cache, CacheDisk, Caching};
 
 use super::super::diagnostic::{Diagnostic, code};
 use super::super::options::{CacheMode, ClientRule, QueryRule, cache, caching, part, span};
 use super::super::reader::{Located, Reading, Scope};
+use super::tls;
 
 /// What all sites share of the cache.
 pub(super) fn settings(scope: &Scope<'_>, reading: &mut Reading<'_>) -> Cache {
-    Cache { memory_bytes_max: scope.read(&cache::MEMORY_MAX, reading).value }
+    let memory_bytes_max = scope.read(&cache::MEMORY_MAX, reading).value;
+    let path = scope.find(&cache::PATH, reading);
+    let disk_max = scope.read(&cache::DISK_MAX, reading);
+    if let (None, Some(span)) = (&path, disk_max.span) {
+        let message = "`disk_max` has no effect: there is no disk tier";
+        let hint = "say where with `path`";
+        reading.report(Diagnostic::new(&code::NO_EFFECT, span, message).hint(hint));
+    }
+    let disk = path
+        .map(|path| CacheDisk { directory: tls::path(&path, reading), bytes_max: disk_max.value });
+    Cache { memory_bytes_max, disk }
 }
 
 /// How a route is cached, if it is; `whole` is `[cache]`, `levels` are the route's, its site's and
