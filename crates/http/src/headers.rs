@@ -12,7 +12,7 @@ use crate::write;
 use std::ops::Range;
 
 /// The fields of one message, in the order in which they came.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Headers {
     text: Vec<u8>,
     fields: Vec<Field>,
@@ -47,7 +47,8 @@ pub(crate) enum Names {
     Odd,
 }
 
-/// How a field lies in the arena.
+/// How a field lies in the arena. Fields that are added one by one lie as written, so that those which
+/// stay together leave together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// As the line that would be written for it: `name: value` and CRLF.
@@ -146,14 +147,17 @@ impl Headers {
         if known == Known::Other && !field::is_plain(name) {
             self.note_odd_name();
         }
+        self.text.reserve(name.len() + value.len() + 4);
         let name_at = offset(self.text.len());
         self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
         let value_at = offset(self.text.len());
         self.text.extend_from_slice(value);
+        self.text.extend_from_slice(b"\r\n");
         self.present |= known.bit();
         self.fields.push(Field {
             known,
-            line: Line::Parts,
+            line: Line::AsWritten,
             name_len: name_len(name.len()),
             name_at,
             value_at,
@@ -187,6 +191,8 @@ impl Headers {
                 continue;
             }
             let start = field.name_at as usize;
+            debug_assert!(field::is_name(name_in(&self.text, field)));
+            debug_assert!(field::is_value(self.value(field)));
             if field.line == Line::AsWritten && start == run.end {
                 run.end = field.line_end();
                 continue;
@@ -272,6 +278,25 @@ impl Headers {
 
     fn value(&self, field: &Field) -> &[u8] {
         within(&self.text, field.value_at, field.value_len as usize)
+    }
+}
+
+/// By hand, for [`Clone::clone_from`]: what is derived would not keep the memory.
+impl Clone for Headers {
+    fn clone(&self) -> Self {
+        Self {
+            text: self.text.clone(),
+            fields: self.fields.clone(),
+            present: self.present,
+            names: self.names,
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.text.clone_from(&source.text);
+        self.fields.clone_from(&source.fields);
+        self.present = source.present;
+        self.names = source.names;
     }
 }
 
