@@ -161,25 +161,24 @@ fn find(
     };
     let demand = Demand::of(&request.headers, &policy.client);
     let stored = object.as_ref().map(|object| &object.stored);
-    let forward = match (lookup::decide(stored, &demand, &policy.grace, now), &object) {
-        (Decision::Fresh, Some(object)) => {
-            return Next::Serve(Arc::clone(object), CacheResult::Hit);
-        }
+    let decision = lookup::decide(stored, &demand, &policy.grace, now);
+    let (forward, before) = match (decision, object) {
+        (Decision::Fresh, Some(object)) => return Next::Serve(object, CacheResult::Hit),
         (Decision::Stale(stale), Some(object)) => {
             let result = if stale.refreshes() { CacheResult::Updating } else { CacheResult::Stale };
-            return Next::Serve(Arc::clone(object), result);
+            return Next::Serve(object, result);
         }
         (Decision::OnlyIfCached, _) => return Next::Refuse(Refusal::OnlyIfCached),
-        (Decision::Validate(Doubt::Stale | Doubt::NoCache), _) => Forward::Stale,
-        (Decision::Validate(Doubt::Request), _) => Forward::Request,
-        (Decision::Miss | Decision::Fresh | Decision::Stale(_), _) => absent,
+        (Decision::Validate(Doubt::Stale | Doubt::NoCache), object) => (Forward::Stale, object),
+        (Decision::Validate(Doubt::Request), object) => (Forward::Request, object),
+        (Decision::Miss | Decision::Fresh | Decision::Stale(_), object) => (absent, object),
     };
     Next::Fetch(Box::new(Wanted {
         key: keys.text.as_slice().into(),
         variant,
         uses,
         since: cache.purges().sequence(),
-        before: object,
+        before,
         forward,
         demand,
         asked: now,

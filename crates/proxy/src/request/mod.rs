@@ -24,6 +24,7 @@ pub(crate) mod finish;
 mod forward;
 mod inspect;
 mod look_up;
+mod pieces;
 mod refusal;
 mod respond;
 mod route;

@@ -1,7 +1,6 @@
 //! Stop 7 for what the cache found: conditions, ranges, and the body from memory or from a fill
 //! that is under way.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -20,6 +19,7 @@ use tidegate_telemetry::{Outcome, Side, Stamp};
 
 use super::fill::Story;
 use super::inspect::{self, response::Inspected};
+use super::pieces::Pieces;
 use super::respond;
 use super::route::Routed;
 use super::transfer::{Deadline, Progress, Waiting};
@@ -39,7 +39,7 @@ pub(crate) struct Serving<'p> {
     pub(super) story: Option<Story>,
     pub(super) now: Time,
     deadline: Deadline,
-    body: Pieces,
+    body: Sending,
 }
 
 /// Where the body is.
@@ -52,9 +52,9 @@ pub(super) enum From {
 
 /// What is sent of a body.
 #[derive(Default)]
-struct Pieces {
-    /// What is at hand, in order.
-    ready: VecDeque<Bytes>,
+struct Sending {
+    /// What is at hand.
+    ready: Pieces,
     /// Bytes of a fill that are passed over first.
     skip: u64,
     /// Bytes of a fill that are sent; `None` for all of them.
@@ -72,7 +72,7 @@ impl<'p> Serving<'p> {
     ) -> Self {
         let deadline =
             Deadline::new(&routed.route.settings.timeouts, exchange.record.stamps.head_in);
-        Self { routed, from, story, now, deadline, body: Pieces::default() }
+        Self { routed, from, story, now, deadline, body: Sending::default() }
     }
 
     /// Sends the response to the client.
@@ -91,7 +91,6 @@ impl<'p> Serving<'p> {
             let looked =
                 inspect::response::inspect(&mut whole, around, downstream, exchange, settings);
             match Box::pin(looked).await {
-                Ok(taken) if taken.is_empty() => {}
                 Ok(taken) => self.body.ready.push_front(taken.into()),
                 Err(stopped) => {
                     self.tell(exchange);
@@ -204,7 +203,7 @@ impl<'p> Serving<'p> {
                 exchange.response.headers.set_known(Known::ContentRange, &value);
                 match &self.from {
                     From::Object(object) => {
-                        push_span(&mut self.body.ready, &object.body, span);
+                        self.body.ready.push_span(&object.body, span);
                         self.body.is_at_end = true;
                     }
                     From::Fill { .. } => {
@@ -220,7 +219,9 @@ impl<'p> Serving<'p> {
     fn whole(&mut self, length: Option<u64>) -> Body {
         match &self.from {
             From::Object(object) => {
-                self.body.ready.extend(object.body.iter().cloned());
+                for piece in &*object.body {
+                    self.body.ready.push(piece.clone());
+                }
                 self.body.is_at_end = true;
                 length.map_or(Body::Chunked, Body::Length)
             }
@@ -249,12 +250,12 @@ impl<'p> Serving<'p> {
         for span in spans {
             text.clear();
             multipart.write_part_head(*span, &mut text);
-            self.body.ready.push_back(Bytes::copy_from_slice(&text));
-            push_span(&mut self.body.ready, &object.body, *span);
+            self.body.ready.push(Bytes::copy_from_slice(&text));
+            self.body.ready.push_span(&object.body, *span);
         }
         text.clear();
         multipart.write_end(&mut text);
-        self.body.ready.push_back(Bytes::copy_from_slice(&text));
+        self.body.ready.push(Bytes::copy_from_slice(&text));
         self.body.is_at_end = true;
         text.clear();
         multipart.write_content_type(&mut text);
@@ -265,13 +266,13 @@ impl<'p> Serving<'p> {
 
     /// Age, what the cache made of the request, and what site and route change.
     fn edit(&mut self, around: &Surroundings<'_>, exchange: &mut Exchange) {
-        let headers = &mut exchange.response.headers;
         if let Some(stored) = self.stored()
             && self.story.is_none()
         {
-            let mut age = Vec::with_capacity(8);
-            write::decimal(&mut age, stored.age(self.now));
-            headers.set_known(Known::Age, &age);
+            let age = &mut exchange.scratch;
+            age.clear();
+            write::decimal(age, stored.age(self.now));
+            exchange.response.headers.set_known(Known::Age, age);
         }
         let place = Place { site: self.routed.site, route: Some(self.routed.route) };
         respond::edit(around, exchange, place);
@@ -328,13 +329,10 @@ impl<'p> Serving<'p> {
         cx: &mut Context<'_>,
     ) -> Result<Option<Waiting>, Refusal> {
         while !*is_ended {
-            while let Some(piece) = self.body.ready.front_mut() {
-                match downstream.poll_write(piece, cx) {
+            while !self.body.ready.is_empty() {
+                match downstream.poll_write(self.body.ready.data(), cx) {
                     Poll::Ready(Ok(taken)) => {
-                        piece.advance(taken);
-                        if piece.is_empty() {
-                            self.body.ready.pop_front();
-                        }
+                        self.body.ready.consume(taken);
                         *progress = Progress::Made;
                     }
                     Poll::Ready(Err(_)) => return Err(Refusal::ClientClosed),
@@ -367,12 +365,8 @@ impl<'p> Serving<'p> {
     /// Sees to it that there is a piece to send, or that the end is known.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<body::More, Refusal>> {
         loop {
-            if self.body.ready.front().is_some_and(|piece| !piece.is_empty()) {
-                return Poll::Ready(Ok(body::More::Data));
-            }
-            self.body.ready.pop_front();
             if !self.body.ready.is_empty() {
-                continue;
+                return Poll::Ready(Ok(body::More::Data));
             }
             let From::Fill { reader, .. } = &mut self.from else {
                 return Poll::Ready(Ok(body::More::End));
@@ -389,7 +383,7 @@ impl<'p> Serving<'p> {
     }
 }
 
-impl Pieces {
+impl Sending {
     /// Takes what has come of a fill, as far as it is to be sent.
     fn take(&mut self, mut data: Bytes) {
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(data.len());
@@ -399,22 +393,7 @@ impl Pieces {
             data.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
             *left -= data.len() as u64;
         }
-        self.ready.push_back(data);
-    }
-}
-
-/// Adds a span of a body that lies in pieces.
-fn push_span(out: &mut VecDeque<Bytes>, body: &[Bytes], span: ByteSpan) {
-    let mut at = 0;
-    for piece in body {
-        let len = piece.len() as u64;
-        let (first, end) = (span.first.max(at), span.end.min(at + len));
-        if first < end {
-            // Both lie within the piece, whose length is a `usize`.
-            let within = |place: u64| usize::try_from(place - at).unwrap_or(piece.len());
-            out.push_back(piece.slice(within(first)..within(end)));
-        }
-        at += len;
+        self.ready.push(data);
     }
 }
 
@@ -443,13 +422,11 @@ impl Inspected for Whole<'_, '_> {
     }
 
     fn data(&self) -> &[u8] {
-        self.serving.body.ready.front().map_or(&[], |piece| piece)
+        self.serving.body.ready.data()
     }
 
     fn consume(&mut self, n: usize) {
-        if let Some(piece) = self.serving.body.ready.front_mut() {
-            piece.advance(n);
-        }
+        self.serving.body.ready.consume(n);
     }
 
     fn pause(&mut self) {
