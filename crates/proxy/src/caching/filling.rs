@@ -53,6 +53,14 @@ pub(crate) struct Filling {
     sink: Sink<Arrived, Refusal>,
     order: Order,
     state: State,
+    /// Bytes of the body that count as memory of fills.
+    reserved: u64,
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 #[derive(Debug)]
@@ -87,6 +95,7 @@ impl Filling {
             sink,
             order,
             state: State::Waiting,
+            reserved: 0,
         }
     }
 
@@ -275,14 +284,22 @@ impl Filling {
             return Poll::Ready(data.len());
         }
         ready!(self.sink.poll_ready(cx));
-        if matches!(self.state, State::Storing(_))
-            && self.sink.written() + data.len() as u64 > self.body_bytes_max()
-        {
-            self.sink.keep_no_more();
-            self.state = State::Passing;
+        if matches!(self.state, State::Storing(_)) {
+            self.reserved += data.len() as u64;
+            let has_room = self.cache.reserve(data.len() as u64);
+            if !has_room || self.sink.written() + data.len() as u64 > self.body_bytes_max() {
+                self.sink.keep_no_more();
+                self.state = State::Passing;
+                self.give_back();
+            }
         }
         self.sink.write(data);
         Poll::Ready(data.len())
+    }
+
+    /// Gives back what was reserved of the memory for fills.
+    fn give_back(&mut self) {
+        self.cache.give_back(std::mem::take(&mut self.reserved));
     }
 
     /// Shows readers what has come.

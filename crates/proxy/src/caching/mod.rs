@@ -38,6 +38,10 @@ use crate::settings;
 /// How caches of this kind call themselves.
 const NAME: &str = "tidegate";
 
+/// The part of the tier's memory that fills under way may take besides: one in so many. Beyond it,
+/// responses pass without being stored.
+const FILLS_PART: u64 = 2;
+
 /// What entries without a body are taken to weigh.
 const NOTE_BYTES: u64 = 64;
 
@@ -46,10 +50,13 @@ pub struct Cache {
     name: CacheName,
     seed: Seed,
     memory: Memory<Kept>,
+    memory_bytes_max: AtomicU64,
     disk: Option<Disk>,
     flights: Arc<Flights<Arrived, Refusal>>,
     purges: Purges,
     stored: AtomicU64,
+    /// Bytes of bodies that fills under way keep.
+    filling: AtomicU64,
     /// Whether the disk tier is left to another process.
     leaves: AtomicBool,
 }
@@ -109,10 +116,12 @@ impl Cache {
             name,
             seed,
             memory: Memory::new(settings.memory_bytes_max),
+            memory_bytes_max: AtomicU64::new(settings.memory_bytes_max),
             disk,
             flights: Arc::default(),
             purges,
             stored: AtomicU64::new(0),
+            filling: AtomicU64::new(0),
             leaves: AtomicBool::new(false),
         })
     }
@@ -120,8 +129,9 @@ impl Cache {
     /// Takes other settings; the directory stays. Takes as long as what goes takes: not for a worker's
     /// loop.
     pub fn adopt(&self, settings: &settings::Cache) {
-        if self.memory.stats().bytes_max != settings.memory_bytes_max {
-            self.memory.resize(settings.memory_bytes_max);
+        let bytes_max = settings.memory_bytes_max;
+        if self.memory_bytes_max.swap(bytes_max, Ordering::Relaxed) != bytes_max {
+            self.memory.resize(bytes_max);
         }
         if let (Some(disk), Some(on_disk)) = (&self.disk, &settings.disk)
             && let Err(fault) = disk.resize(on_disk.bytes_max)
@@ -197,6 +207,18 @@ impl Cache {
     pub(crate) fn body_bytes_max(&self) -> u64 {
         // Some of it is the head's.
         self.memory.value_bytes_max() / 8 * 7
+    }
+
+    /// Counts bytes that a fill is going to keep, and says whether there is room for them. They count in
+    /// either case.
+    fn reserve(&self, bytes: u64) -> bool {
+        let before = self.filling.fetch_add(bytes, Ordering::Relaxed);
+        before + bytes <= self.memory_bytes_max.load(Ordering::Relaxed) / FILLS_PART
+    }
+
+    /// A fill keeps so many bytes no longer, or they count as stored.
+    fn give_back(&self, bytes: u64) {
+        self.filling.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// What is there for a request, and which variant of the key it is looking for. `text` is a place
