@@ -8,6 +8,7 @@ use super::evaluate::{Answer, Run};
 use super::values::Found;
 use crate::context::{Collection, Context, Digits, Lifetime, Opened, Record, Value};
 use crate::operator::number;
+use crate::operator::text::Relation;
 use crate::program::{Assign, KeptTarget, Kind, Part, Rule, Selector, Test, Text};
 use crate::variable::Variable;
 
@@ -70,6 +71,10 @@ fn glance(test: &Test, value: Value<'_>) -> Option<Answer> {
         (_, Value::Text(text)) if text.len() > GLANCE_BYTES_MAX => return None,
         (Test::Constant(comparison, argument), Value::Text(text)) => {
             comparison.holds(number::parse(text), *argument).into()
+        }
+        // Text that is the usual spelling of a number is kept as the number.
+        (Test::Text(Relation::Equal, argument), Value::Number(_)) => {
+            (Value::of(argument.constant()?) == value).into()
         }
         (Test::Text(relation, argument), value) => {
             relation.find(value.bytes(&mut digits), argument.constant()?).is_some().into()
