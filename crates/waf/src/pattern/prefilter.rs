@@ -232,7 +232,7 @@ impl Prefilter {
         let rows: Box<[usize]> = rows.collect();
         let is_nothing = rows.is_empty();
         let few = (rows.len() <= FEW).then_some(rows);
-        let ends = |grams: &Grams| few.as_ref().and_then(|_| grams.ends(&asked.rows));
+        let ends = |grams: &Grams| few.as_ref().and_then(|few| grams.ends(few));
         let (ends, plain) = (ends(&self.grams), ends(&self.plain));
         Question { asked, is_nothing, few, ends, plain }
     }

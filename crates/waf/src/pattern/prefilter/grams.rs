@@ -59,6 +59,8 @@ pub(super) struct Grams {
     numbers: Vec<u32>,
     places: Vec<Place>,
     targets: Vec<Target>,
+    /// Each row with each sequence that it asks for, in order.
+    of_rows: Vec<(u32, u32)>,
 }
 
 /// The grams of one length.
@@ -118,6 +120,10 @@ fn before_last(window: u32) -> usize {
     (window >> (SYMBOL_BITS - 3) ^ window) as usize % BEFORE_LAST
 }
 
+/// Most sequences whose ends are put together, and most ways that one may end, so that preparing a
+/// question takes no longer than answering it a few times.
+const ENDING_MAX: usize = 512;
+const ENDS_OF_ONE_MAX: u32 = 64;
 /// Most ends that are worth being looked for by themselves, of 32,768.
 const ENDS_MAX: u32 = 2_048;
 
@@ -150,17 +156,23 @@ impl Grams {
 
     /// How the grams end that lead to what these rows ask for. `None` if there are so many ends that
     /// most contents have some.
-    pub(super) fn ends(&self, rows: &[u64]) -> Option<Box<Ends>> {
+    pub(super) fn ends(&self, rows: &[usize]) -> Option<Box<Ends>> {
         let mut ends: Box<Ends> = Box::new([0; BEFORE_LAST]);
         let (mut windows, mut count) = (Vec::new(), 0);
-        for known in &self.sequences {
-            let mut targets = self.targets_of(known).iter();
-            if !targets.any(|&Target { word, bit, .. }| rows[word] & bit != 0) {
-                continue;
-            }
+        let asked = rows.iter().flat_map(|&row| {
+            let first = self.of_rows.partition_point(|&(of, _)| of < index(row));
+            self.of_rows[first..].iter().take_while(move |(of, _)| *of == index(row))
+        });
+        if asked.clone().count() > ENDING_MAX {
+            return None;
+        }
+        for known in asked.map(|&(_, sequence)| &self.sequences[sequence as usize]) {
             let place = |&number: &u32| alphabet::symbols_at(&self.places[number as usize]);
             let places = self.numbers_of(known).iter().map(place);
             let places: Vec<Signature> = places.map(|symbols| symbols & self.symbols).collect();
+            if known.gram.last_three().ways(&places, self.symbols) > ENDS_OF_ONE_MAX {
+                return None;
+            }
             write(known.gram.last_three().symbols(&places, self.symbols), &mut windows);
             for &window in &windows {
                 let last = &mut ends[before_last(window >> SYMBOL_BITS)];
@@ -557,7 +569,16 @@ impl Builder {
             });
         }
         let tables = grams.map(Table::new);
-        Grams { symbols: any, tables, sequences, numbers, places, targets }
+        let each = (0..).zip(&sequences).flat_map(|(number, known): (u32, &Known)| {
+            let (first, end) = known.targets;
+            let targets = targets[first as usize..end as usize].iter();
+            targets.map(move |target: &Target| {
+                (index(target.word * 64) + target.bit.trailing_zeros(), number)
+            })
+        });
+        let mut of_rows: Vec<(u32, u32)> = each.collect();
+        of_rows.sort_unstable();
+        Grams { symbols: any, tables, sequences, numbers, places, targets, of_rows }
     }
 }
 
