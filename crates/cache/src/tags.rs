@@ -68,22 +68,30 @@ pub fn read(
     tags: &mut Vec<Tag>,
 ) -> Result<(), TagError> {
     tags.clear();
-    for field in response.iter().filter(|field| field.known == Known::Other) {
-        let Some(separates) = separators(field.name) else { continue };
-        for text in field.value.split(separates).filter(|text| !text.is_empty()) {
-            if text.len() > limits.tag_bytes_max {
-                return Err(TagError::TooLong);
+    for text in texts(response) {
+        if text.len() > limits.tag_bytes_max {
+            return Err(TagError::TooLong);
+        }
+        let tag = Tag::of(text, seed);
+        if let Err(place) = tags.binary_search(&tag) {
+            if tags.len() == limits.tags_max {
+                return Err(TagError::TooMany);
             }
-            let tag = Tag::of(text, seed);
-            if let Err(place) = tags.binary_search(&tag) {
-                if tags.len() == limits.tags_max {
-                    return Err(TagError::TooMany);
-                }
-                tags.insert(place, tag);
-            }
+            tags.insert(place, tag);
         }
     }
     Ok(())
+}
+
+/// The texts of all tags in a message's fields, in their order; one that is written twice is here
+/// twice.
+pub fn texts(headers: &Headers) -> impl Iterator<Item = &[u8]> {
+    headers
+        .iter()
+        .filter(|field| field.known == Known::Other)
+        .filter_map(|field| separators(field.name).map(|separates| field.value.split(separates)))
+        .flatten()
+        .filter(|text| !text.is_empty())
 }
 
 /// What stands between the tags of a field with this name, if it holds tags.

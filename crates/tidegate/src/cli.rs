@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Drain, add and remove servers of the running gate.
     Server(Server),
+    /// Have the cache forget URLs, tags, prefixes, sites, or everything.
+    Purge(Purge),
     /// Read, write, load and watch what rules remember.
     #[command(subcommand)]
     Context(Context),
@@ -158,6 +160,41 @@ pub(crate) struct Server {
     /// The most connections to an added server.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) connections_max: Option<u32>,
+    #[command(flatten)]
+    pub(crate) admin: Admin,
+}
+
+/// `tidegate purge`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tidegate purge https://example.org/news/7
+  tidegate purge --tag news --tag front-page --soft
+  tidegate purge --prefix https://example.org/blog/
+
+All that is named is purged in one step, or nothing. A URL is purged under http and https, with all
+its variants.")]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true)
+    .args(["urls", "prefixes", "tags", "sites", "all"])))]
+pub(crate) struct Purge {
+    /// URLs: `https://example.org/a?b=c`.
+    #[arg(value_name = "URL")]
+    pub(crate) urls: Vec<String>,
+    /// All that has this tag (`Cache-Tag`, `Surrogate-Key`, `xkey`).
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+    /// All below this URL, on all hosts of its site.
+    #[arg(long = "prefix", value_name = "URL")]
+    pub(crate) prefixes: Vec<String>,
+    /// All of this site; with tags, only what has one of them there.
+    #[arg(long = "site", value_name = "NAME")]
+    pub(crate) sites: Vec<String>,
+    /// Everything.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Leave it to be served stale under grace, until it is fetched anew.
+    #[arg(long)]
+    pub(crate) soft: bool,
     #[command(flatten)]
     pub(crate) admin: Admin,
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         cli::Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
         cli::Command::Status(arguments) => commands::status::run(&arguments),
         cli::Command::Server(arguments) => commands::server::run(&arguments),
+        cli::Command::Purge(arguments) => commands::purge::run(&arguments),
         cli::Command::Context(arguments) => commands::context::run(&arguments),
         cli::Command::Waf(arguments) => commands::waf::run(&arguments),
         cli::Command::Demo => commands::demo::run(),

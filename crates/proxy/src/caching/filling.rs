@@ -41,6 +41,10 @@ pub(crate) struct Order {
     pub(crate) since: Sequence,
     /// The hash of the site's name.
     pub(crate) site: u64,
+    /// The hash of the URL.
+    pub(crate) url: u64,
+    /// The path in normal form.
+    pub(crate) path: Box<[u8]>,
     pub(crate) asked: Time,
 }
 
@@ -160,7 +164,7 @@ impl Filling {
         let policy = &self.order.caching.policy;
         let storing = storing::decide(request, response, policy, arrival, self.order.uses)
             .and_then(|storing| self.fits(body).map(|()| storing))
-            .and_then(|storing| Ok((self.named(request, response)?, storing)));
+            .and_then(|storing| Ok((self.named(response)?, storing)));
         match storing {
             Ok((named, storing)) => self.keep(request, response, body, storing, named),
             Err(why) => self.pass(response, body, why, received),
@@ -188,17 +192,12 @@ impl Filling {
     }
 
     /// What purges will know it by.
-    fn named(&self, request: &Request, response: &Response) -> Result<Arc<Named>, NotStored> {
+    fn named(&self, response: &Response) -> Result<Arc<Named>, NotStored> {
         let mut tags = Vec::new();
         let limits = &self.order.caching.policy.tags;
         tags::read(&response.headers, self.cache.seed(), limits, &mut tags)?;
-        let key = Key::new(&self.order.key, self.cache.seed());
-        Ok(Arc::new(Named {
-            site: self.order.site,
-            url: key.hash(),
-            path: request.path().into(),
-            tags: tags.into(),
-        }))
+        let Order { site, url, ref path, .. } = self.order;
+        Ok(Arc::new(Named { site, url, path: path.clone(), tags: tags.into() }))
     }
 
     fn keep(
@@ -222,6 +221,8 @@ impl Filling {
             storing: Ok(storing.stored.clone()),
             varies: (!storing.vary.is_empty()).then(|| (storing.vary, request.headers.clone())),
             first: (kept < response.headers.len()).then(|| response.headers.clone()),
+            named: Some(Arc::clone(&named)),
+            since: self.order.since,
         });
         let length = if let Body::Length(length) = body { Some(length) } else { None };
         self.sink.head(Arrived::Final(Final::Response(Arc::clone(&head))), Audience::All, length);
@@ -244,6 +245,8 @@ impl Filling {
             storing: Err(why),
             varies: None,
             first: None,
+            named: None,
+            since: self.order.since,
         };
         self.sink.head(Arrived::Final(Final::Response(Arc::new(head))), Audience::First, None);
         self.state = State::Passing;
@@ -266,7 +269,7 @@ impl Filling {
                 let life = self.life(&object.stored);
                 self.cache.refresh(&key, &request.headers, before, &object, life);
             }
-            Err(_) => self.cache.forget(&key),
+            Err(_) => self.cache.forget(&key, self.order.url),
         }
         self.sink.head(Arrived::Final(Final::Confirmed(object)), Audience::All, None);
         self.state = State::Ended;

@@ -7,8 +7,9 @@
 
 mod disk;
 mod filling;
-mod keys;
+pub(crate) mod keys;
 mod object;
+mod purging;
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use tidegate_cache::status::CacheName;
 use tidegate_cache::store::Key;
 use tidegate_cache::store::disk::{Disk, State, Stats as DiskStats};
 use tidegate_cache::store::memory::Memory;
-use tidegate_cache::store::purge::{self, Force, Purge, Purges, Scope, Standing};
+use tidegate_cache::store::purge::{self, Purge, Purges, Scope, Standing};
 use tidegate_cache::time::Time;
 use tidegate_cache::vary::{self, Vary, VarySet};
 use tidegate_http::Headers;
@@ -31,6 +32,8 @@ use tidegate_telemetry::metrics::CacheTotals;
 pub(crate) use filling::{Filling, Order};
 pub(crate) use keys::Keys;
 pub(crate) use object::{Arrived, Final, Head, Kept, Named, Object};
+pub use purging::{NotPurged, What};
+pub use tidegate_cache::store::purge::Force;
 
 use crate::request::Refusal;
 use crate::settings;
@@ -410,9 +413,9 @@ impl Cache {
         }
     }
 
-    /// Forgets what is stored under a key, all variants with it. What was fetched before this is not
-    /// found again.
-    pub(crate) fn forget(self: &Arc<Self>, key: &Key<'_>) {
+    /// Forgets what is stored under a key, all variants with it; `url` is the hash of its URL. What was
+    /// fetched before this is not found again.
+    pub(crate) fn forget(self: &Arc<Self>, key: &Key<'_>, url: u64) {
         let now = now();
         let on_disk = self.disk.as_ref().is_some_and(|disk| disk.look_up(key, now).is_some());
         match self.memory.remove(key) {
@@ -422,8 +425,8 @@ impl Cache {
                 }
             }
             // Variants lie under keys that are not known here.
-            Some(Kept::Varies(_)) => self.purge_url(key.hash(), now),
-            _ if on_disk => self.purge_url(key.hash(), now),
+            Some(Kept::Varies(_)) => self.purge_url(url, now),
+            _ if on_disk => self.purge_url(url, now),
             None | Some(Kept::Pass(_) | Kept::Asked(_)) => {}
         }
     }

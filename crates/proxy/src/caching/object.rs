@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tidegate_cache::store::purge::{Mark, Names, Sequence};
+use tidegate_cache::store::purge::{Mark, Names, Purges, Sequence, Standing};
 use tidegate_cache::stored::Stored;
 use tidegate_cache::storing::NotStored;
 use tidegate_cache::tags::Tag;
@@ -39,6 +39,10 @@ pub(crate) struct Head {
     pub(crate) varies: Option<(Vary, Headers)>,
     /// All fields, for the one whose request began the fill; `None` if all are stored.
     pub(crate) first: Option<Headers>,
+    /// What purges will know it by, if it is being stored.
+    pub(crate) named: Option<Arc<Named>>,
+    /// How far purges had come before it was asked for.
+    pub(crate) since: Sequence,
 }
 
 /// A stored response.
@@ -59,7 +63,7 @@ pub(crate) struct Object {
 pub(crate) struct Named {
     /// The hash of its site's name.
     pub(crate) site: u64,
-    /// The hash of its key without the variant.
+    /// The hash of its URL: of its key without the variant, fields and cookies.
     pub(crate) url: u64,
     /// Its path.
     pub(crate) path: Box<[u8]>,
@@ -85,11 +89,30 @@ pub(crate) enum Final {
     Confirmed(Arc<Object>),
 }
 
+impl Named {
+    /// The same as purges take it.
+    pub(crate) fn names(&self) -> Names<'_> {
+        Names { site: self.site, url: self.url, path: &self.path, tags: &self.tags }
+    }
+}
+
+impl Final {
+    /// Whether something that names it was purged since its fetch began.
+    pub(crate) fn is_purged(&self, purges: &Purges) -> bool {
+        let (named, since) = match self {
+            Final::Response(head) => (head.named.as_ref(), head.since),
+            Final::Confirmed(object) => (Some(&object.named), object.mark.sequence()),
+        };
+        named.is_some_and(|named| {
+            purges.standing(&named.names(), &Mark::new(since)) != Standing::Current
+        })
+    }
+}
+
 impl Object {
     /// What purges know it by.
     pub(crate) fn names(&self) -> Names<'_> {
-        let named = &self.named;
-        Names { site: named.site, url: named.url, path: &named.path, tags: &named.tags }
+        self.named.names()
     }
 
     /// What it costs to keep.

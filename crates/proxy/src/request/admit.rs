@@ -4,7 +4,7 @@ use tidegate_http::{Method, framing};
 
 use super::answer::Answer;
 use super::route::Routed;
-use super::{Exchange, Refusal, Stop, Surroundings};
+use super::{Exchange, Refusal, Stop, Surroundings, purge};
 use crate::connection::Downstream;
 use crate::settings::{Action, Trace};
 
@@ -37,8 +37,11 @@ pub(super) fn serve<'p>(
     routed: Routed<'p>,
 ) -> Stop<'p> {
     match &routed.route.settings.action {
-        Action::Group(_) if routed.route.settings.caching.is_some() => Stop::LookUp(routed),
-        Action::Group(_) => Stop::Fetch(routed),
+        Action::Group(_) => match &routed.route.settings.caching {
+            Some(caching) if purge::asks(&exchange.request, caching) => Stop::Purge(routed),
+            Some(_) => Stop::LookUp(routed),
+            None => Stop::Fetch(routed),
+        },
         Action::Answer { status, body, content_type } => {
             Stop::Answer(Answer::fixed(*status, content_type, body))
         }

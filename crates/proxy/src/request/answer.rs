@@ -55,6 +55,7 @@ impl Answer {
             Refusal::NoSite
                 | Refusal::NoRoute
                 | Refusal::MethodNotAllowed(_)
+                | Refusal::PurgeForbidden
                 | Refusal::NoServer(_)
                 | Refusal::Connect
                 | Refusal::ConnectLate

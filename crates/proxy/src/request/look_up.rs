@@ -12,7 +12,6 @@ use tidegate_cache::fill::{Begin, Reader, Sink, Told};
 use tidegate_cache::invalidation;
 use tidegate_cache::key::{KeyBuffer, Uri};
 use tidegate_cache::lookup::{self, Bypass, Decision, Demand, Doubt, Failure, Fallback};
-use tidegate_cache::policy::Part;
 use tidegate_cache::status::{self, Forward, Handling, Member};
 use tidegate_cache::store::Key;
 use tidegate_cache::store::purge::Sequence;
@@ -25,7 +24,9 @@ use super::fill::{self, Story};
 use super::route::Routed;
 use super::serve::{From, Serving};
 use super::{Exchange, Refusal, Stop, Surroundings};
-use crate::caching::{Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach};
+use crate::caching::{
+    Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach, keys,
+};
 use crate::connection::Downstream;
 use crate::settings::Caching;
 
@@ -197,13 +198,8 @@ fn write_key(
     let (request, policy) = (&exchange.request, &caching.policy.key);
     // The path in normal form: what goes upstream is that, however it was written.
     let own = Uri { path: exchange.path(), ..Uri::of(exchange.scheme, request) };
-    text.clear();
-    if policy.host == Part::LeftOut {
-        // Hosts of one site share their responses, sites do not.
-        text.extend_from_slice(routed.site.settings.name.as_bytes());
-        text.push(0);
-    }
-    text.extend_from_slice(buffer.write_uri(uri.unwrap_or(&own), request, policy));
+    let name = &routed.site.settings.name;
+    keys::write(buffer, text, name, uri.unwrap_or(&own), request, policy);
 }
 
 /// A response that is to be fetched.
@@ -312,13 +308,16 @@ impl Wanted {
         caching: &Caching,
         sink: Sink<Arrived, Refusal>,
     ) -> Story {
+        let cache = around.worker.cache();
         let order = Order {
             key: self.key.clone(),
+            site: cache.site_hash(routed.site),
+            url: cache.seed().hash(keys::url_of(&self.key, &caching.policy.key)),
+            path: exchange.path().into(),
             caching: caching.clone(),
             before: self.before.clone(),
             uses: self.uses,
             since: self.since,
-            site: around.worker.cache().seed().hash(routed.site.settings.name.as_bytes()),
             asked: self.asked,
         };
         fill::begin(around, exchange, Filling::new(around.worker, sink, order))
@@ -369,6 +368,10 @@ impl Wanted {
         answer: Final,
         reader: Reader<Arrived, Refusal>,
     ) -> Result<From, Alone> {
+        // Who came after a purge gets nothing that was fetched before it.
+        if answer.is_purged(around.worker.cache().purges()) {
+            return Err(Alone::Fetch("purged"));
+        }
         let (request, now) = (&exchange.request, now(around));
         let stored = match &answer {
             Final::Confirmed(object) => Some(&object.stored),
@@ -492,7 +495,8 @@ pub(super) fn invalidate(around: &Surroundings<'_>, exchange: &Exchange, routed:
     let Keys { buffer, text, .. } = &mut *keys;
     let mut forget = |uri: &Uri<'_>| {
         write_key(buffer, text, exchange, routed, caching, Some(uri));
-        cache.forget(&Key::new(text, cache.seed()));
+        let url = cache.seed().hash(keys::url_of(text, &caching.policy.key));
+        cache.forget(&Key::new(text, cache.seed()), url);
     };
     let own = Uri { path: exchange.path(), ..Uri::of(exchange.scheme, request) };
     forget(&own);

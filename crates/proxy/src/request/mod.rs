@@ -25,6 +25,7 @@ mod forward;
 mod inspect;
 mod look_up;
 mod pieces;
+mod purge;
 mod refusal;
 mod respond;
 mod route;
@@ -66,6 +67,7 @@ enum Stop<'p> {
     Admit(Routed<'p>),
     Inspect(Routed<'p>),
     LookUp(Routed<'p>),
+    Purge(Routed<'p>),
     Fetch(Routed<'p>),
     Serve(Serving<'p>),
     Refuse(Refusal),
@@ -96,6 +98,8 @@ pub(crate) async fn run(
                 Box::pin(inspect::inspect(around, downstream, exchange, routed)).await
             }
             Stop::LookUp(routed) => look_up::look_up(around, downstream, exchange, routed).await,
+            // Boxed, as it is rare.
+            Stop::Purge(routed) => Box::pin(purge::purge(around, exchange, routed)).await,
             Stop::Serve(serving) => serving.respond(around, downstream, exchange).await,
             Stop::Fetch(routed) => fetch::fetch(around, downstream, exchange, routed).await,
             Stop::Refuse(refusal) => Stop::Answer(Answer::refuse(&refusal, exchange)),

@@ -28,6 +28,8 @@ pub(crate) enum Refusal {
     MethodNotAllowed(Vec<String>),
     /// TRACE, where it is not passed on.
     Trace,
+    /// PURGE, from an address that may not purge.
+    PurgeForbidden,
     /// The body is larger than the route allows.
     BodyTooLarge,
     /// A rule of the WAF denies it, with this status.
@@ -120,6 +122,7 @@ impl Refusal {
             Self::NoRoute => (404, O::NoRoute, Downstream, "no_route"),
             Self::MethodNotAllowed(_) => (405, O::NoRoute, Downstream, "method_not_allowed"),
             Self::Trace => (405, O::ClientError, Downstream, "trace_refused"),
+            Self::PurgeForbidden => (403, O::Denied, Downstream, "purge_refused"),
             Self::BodyTooLarge => (413, O::Limit, Downstream, "body_too_large"),
             Self::Denied(status) => (*status, O::Denied, Downstream, "waf_deny"),
             Self::InspectionLimit => (413, O::Limit, Downstream, "waf_body_too_large"),

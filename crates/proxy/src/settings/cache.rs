@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tidegate_cache::policy::Policy;
 
 /// What all sites share of the cache.
@@ -35,4 +36,6 @@ pub struct Caching {
     pub pass_kept: Duration,
     /// Whether answers have the field `X-Cache-Status`.
     pub x_cache_status: bool,
+    /// Whose requests with the method PURGE purge.
+    pub purge_from: Arc<[IpNet]>,
 }

@@ -58,6 +58,11 @@ impl Answer {
         Answer::detailed_failure(status, format!("{reason}\n"), json!({ "error": reason }))
     }
 
+    /// What of the request is not understood, in a sentence.
+    pub(super) fn bad_request(reason: impl Into<String>) -> Answer {
+        Answer::failure(StatusCode::BAD_REQUEST, reason)
+    }
+
     /// Why it was not done, at length.
     pub(super) fn detailed_failure(status: StatusCode, text: String, json: Value) -> Answer {
         Answer { status, text, json }

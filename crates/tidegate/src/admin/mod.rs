@@ -12,6 +12,8 @@ pub(crate) mod client;
 mod context;
 mod guard;
 mod plan;
+mod purge;
+mod query;
 mod routes;
 pub(crate) mod servers;
 mod shown;

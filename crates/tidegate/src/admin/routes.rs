@@ -14,7 +14,7 @@ use tidegate_telemetry::metrics::TextFormat;
 use super::answer::{Answer, Form, Sent, sent};
 use super::guard::{self, Way};
 use super::servers::{self, Change};
-use super::{EXCHANGE_MAX, balance, context, plan, status};
+use super::{EXCHANGE_MAX, balance, context, plan, purge, status};
 use crate::config::render::{self, Colour};
 use crate::control::{Gate, Phase};
 use crate::serve::Obstacle;
@@ -28,6 +28,7 @@ GET  /plan         what is in service
 GET  /healthz      200 while serving, 503 while draining
 POST /reload       take the configuration anew
 POST /upgrade      hand over to a new process
+POST /cache/purge?url=U&soft=true            purge a URL, or prefix=U, tag=T, site=S, all=true
 POST   /groups/GROUP/servers/SERVER/drain    give a server no new requests
 POST   /groups/GROUP/servers/SERVER/undrain  give it requests again
 PUT    /groups/GROUP/servers/SERVER          add a server until the next reload
@@ -82,6 +83,7 @@ where
             return sent(StatusCode::OK, format.content_type(), gate.metrics.exposition(format));
         }
         ["context", ref rest @ ..] => return context::answer(gate, request, rest, form).await,
+        ["cache", "purge"] if post => purge::answer(gate, request).await,
         ["reload"] if post => reload(gate).await,
         ["upgrade"] if post => match binary_named(request.uri().query(), way, token.as_deref()) {
             Ok(binary) => upgrade(gate, binary).await,
@@ -98,7 +100,7 @@ where
             }
         }
         ["" | "status" | "lb-status" | "plan" | "metrics"] => return not_allowed("GET", form),
-        ["reload" | "upgrade"] => return not_allowed("POST", form),
+        ["reload" | "upgrade"] | ["cache", "purge"] => return not_allowed("POST", form),
         _ => Answer::failure(StatusCode::NOT_FOUND, "no such page; `/` lists them"),
     };
     answer.send(form)

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod purge;
 mod question;
 pub(crate) mod reload;
 pub(crate) mod serve;

@@ -2,7 +2,6 @@
 
 mod change;
 mod listing;
-mod query;
 mod watch;
 
 use std::fmt::Write as _;
@@ -21,8 +20,8 @@ use tidegate_waf::context::{
     Collection, Context, Entry, LoadRefused, Loaded, Record, Refused, Scope, Value,
 };
 
-use self::query::Query;
 use super::answer::{Answer, Form, Sent};
+use super::query::Query;
 use super::shown::count;
 use crate::context::lines::{Lines, Mistake, collection_named, lifetime};
 use crate::control::Gate;
@@ -73,7 +72,7 @@ where
 }
 
 fn bad(reason: impl Into<String>) -> Answer {
-    Answer::failure(StatusCode::BAD_REQUEST, reason)
+    Answer::bad_request(reason)
 }
 
 /// A part of the path: any bytes but none at all.

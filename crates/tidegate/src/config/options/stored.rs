@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
 use tidegate_cache::pattern::{Case, Pattern};
 use tidegate_cache::policy::{Condition, Part, RequestCookies, SetCookie, StatusSpan};
 use tidegate_cache::time::Span;
 
 use super::super::diagnostic::code;
+use super::super::parse;
 use super::super::reader::Text;
 use super::super::value;
 use super::kind::{
@@ -327,6 +329,16 @@ section! {
     /// Different tags of one response (`Cache-Tag`, `Surrogate-Key`, `xkey`). One with more is not stored.
     TAGS_MAX: Setting<Count<usize>> =
         setting("tags_max", count(0, 10_000), "256").reaches(Reach::Cache);
+
+    /// Addresses whose requests with the method `PURGE` purge a URL, or tags. Where there are none, the
+    /// method goes to the server as any other.
+    PURGE_FROM: Optional<List<Parsed<IpNet>>> = optional(
+        "purge_from",
+        list("a list of networks or addresses", parsed_text("a network or an address", parse::address::network)),
+        "nobody",
+        "[\"127.0.0.1\", \"10.0.0.0/8\"]",
+    )
+    .reaches(Reach::Cache);
 
     /// Whether answers say `X-Cache-Status: HIT` and the like, besides `Cache-Status` (RFC 9211).
     X_CACHE_STATUS: Setting<Flag> = setting("x_cache_status", Flag, "false").reaches(Reach::Cache);

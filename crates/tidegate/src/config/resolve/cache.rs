@@ -48,6 +48,7 @@ pub(super) fn caching(
         policy: Arc::new(policy),
         wait_max: scope.read(&caching::WAIT_MAX, reading).value,
         pass_kept: scope.read(&caching::PASS_KEPT, reading).value,
+        purge_from: values(scope.find(&caching::PURGE_FROM, reading)).into(),
         x_cache_status: scope.read(&caching::X_CACHE_STATUS, reading).value,
     };
     let is_on = mode.unwrap_or(if written { CacheMode::On } else { CacheMode::Off });

@@ -1,14 +1,13 @@
-//! The parameters of a request to `/context`, held against those that its page knows.
+//! The parameters of a request, held against those that its page knows.
 
 use percent_encoding::percent_decode_str;
 use tidegate_waf::context::Collection;
 
-use super::bad;
-use crate::admin::answer::Answer;
+use super::answer::Answer;
 use crate::config::suggest::{did_you_mean, one_of};
 use crate::context::lines::collection_named;
 
-/// What every page knows; [`crate::admin::answer::Form`] reads it.
+/// What every page knows; [`super::answer::Form`] reads it.
 const FORMAT: &str = "format";
 
 /// The parameters of a request, decoded. Values are bytes, as keys and names are.
@@ -26,7 +25,7 @@ impl Query {
                 return Err(unknown(&name, known));
             }
             if read.iter().any(|(other, _)| *other == name) {
-                return Err(bad(format!("`{name}` is given twice")));
+                return Err(Answer::bad_request(format!("`{name}` is given twice")));
             }
             read.push((name, percent_decode_str(value).collect()));
         }
@@ -41,7 +40,7 @@ impl Query {
     /// The collection that a parameter names, if it is given.
     pub(super) fn collection(&self, name: &str) -> Result<Option<Collection>, Answer> {
         self.find(name)
-            .map(|value| collection_named(value).map_err(|what| bad(format!("`{name}`: {what}"))))
+            .map(|value| collection_named(value).map_err(|what| Answer::bad_request(format!("`{name}`: {what}"))))
             .transpose()
     }
 }
@@ -51,7 +50,7 @@ fn unknown(name: &str, known: &[&str]) -> Answer {
     let name_shown = name.escape_debug();
     let hint =
         did_you_mean(name, all()).unwrap_or_else(|| format!("this page knows {}", one_of(all())));
-    bad(format!("`{name_shown}` is not a parameter here: {hint}"))
+    Answer::bad_request(format!("`{name_shown}` is not a parameter here: {hint}"))
 }
 
 #[cfg(test)]
