@@ -40,7 +40,7 @@ pub enum What {
     Everything,
 }
 
-/// Why nothing was purged.
+/// Why something was not purged.
 #[derive(Debug)]
 pub enum NotPurged {
     /// It is no URL with a host.
@@ -57,8 +57,10 @@ pub enum NotPurged {
     Query,
     /// A tag is empty, or has white space or commas in it.
     Tag,
-    /// The store did not take it.
-    Store(Fault),
+    /// A prefix is longer than [`PREFIX_BYTES_MAX`].
+    TooLong,
+    /// It is purged, but could not be written: it may be there again after a restart.
+    Unwritten(Fault),
 }
 
 impl fmt::Display for NotPurged {
@@ -71,7 +73,10 @@ impl fmt::Display for NotPurged {
             Self::NotCached => write!(f, "no route with a cache covers its path"),
             Self::Query => write!(f, "a prefix ends before the query"),
             Self::Tag => write!(f, "a tag has at least one letter, and no white space or commas"),
-            Self::Store(fault) => fault.fmt(f),
+            Self::TooLong => write!(f, "a prefix may have {PREFIX_BYTES_MAX} bytes"),
+            Self::Unwritten(fault) => {
+                write!(f, "purged, but perhaps not after a restart: {fault}")
+            }
         }
     }
 }
@@ -98,7 +103,7 @@ impl Cache {
         let purges: Vec<_> =
             meant.iter().map(|meant| purge::Purge { scope: meant.scope(), force }).collect();
         let last = self.purges.purge(&purges, now);
-        last.map(purge::Sequence::number).map_err(|fault| (0, NotPurged::Store(fault)))
+        last.map(purge::Sequence::number).map_err(|fault| (0, NotPurged::Unwritten(fault)))
     }
 
     /// What a purge means under this plan.
@@ -125,7 +130,7 @@ impl Cache {
                 let site = target.site(plan)?;
                 let path = target.path.into_boxed_slice();
                 if path.len() > PREFIX_BYTES_MAX {
-                    return Err(NotPurged::Store(Fault::TooLong));
+                    return Err(NotPurged::TooLong);
                 }
                 out.push(Meant::Prefix { site: self.site_hash(site), path });
             }
@@ -134,12 +139,7 @@ impl Cache {
         Ok(())
     }
 
-    fn resolve_url(
-        &self,
-        plan: &Plan,
-        url: &[u8],
-        out: &mut Vec<Meant>,
-    ) -> Result<(), NotPurged> {
+    fn resolve_url(&self, plan: &Plan, url: &[u8], out: &mut Vec<Meant>) -> Result<(), NotPurged> {
         let target = Target::of(url)?;
         let site = target.site(plan)?;
         let first = out.len();

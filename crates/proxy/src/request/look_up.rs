@@ -24,9 +24,7 @@ use super::fill::{self, Story};
 use super::route::Routed;
 use super::serve::{From, Serving};
 use super::{Exchange, Refusal, Stop, Surroundings};
-use crate::caching::{
-    Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach, keys,
-};
+use crate::caching::{Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach, keys};
 use crate::connection::Downstream;
 use crate::settings::Caching;
 

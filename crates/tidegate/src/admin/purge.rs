@@ -172,6 +172,9 @@ fn is_true(name: &str, values: &[String]) -> Result<bool, Answer> {
 
 /// Why nothing was purged, and what would be.
 fn refused(plan: &Plan, what: Option<&What>, why: &NotPurged) -> Answer {
+    if let NotPurged::Unwritten(_) = why {
+        return Answer::failure(StatusCode::INSUFFICIENT_STORAGE, why.to_string());
+    }
     let named = match what {
         Some(What::Url(text) | What::Prefix(text) | What::Tag { tag: text, .. }) => {
             format!("`{}`: ", String::from_utf8_lossy(text).escape_debug())
@@ -187,15 +190,13 @@ fn refused(plan: &Plan, what: Option<&What>, why: &NotPurged) -> Answer {
         NotPurged::Url(_) | NotPurged::Host(_) => {
             (StatusCode::BAD_REQUEST, "; write `https://example.org/path`".into())
         }
-        NotPurged::Query => {
-            (StatusCode::BAD_REQUEST, "; with a query it is a URL to purge".into())
-        }
-        NotPurged::Tag => (StatusCode::BAD_REQUEST, String::new()),
+        NotPurged::Query => (StatusCode::BAD_REQUEST, "; with a query it is a URL to purge".into()),
+        NotPurged::Tag | NotPurged::TooLong => (StatusCode::BAD_REQUEST, String::new()),
         NotPurged::NoSite(_) | NotPurged::NoSuchSite(_) => (StatusCode::NOT_FOUND, sites()),
         NotPurged::NotCached => {
             (StatusCode::NOT_FOUND, "; `tidegate explain` tells its route".into())
         }
-        NotPurged::Store(_) => (StatusCode::INSUFFICIENT_STORAGE, String::new()),
+        NotPurged::Unwritten(_) => (StatusCode::INSUFFICIENT_STORAGE, String::new()),
     };
     Answer::failure(status, format!("{named}{why}{hint}; nothing was purged"))
 }

@@ -40,7 +40,10 @@ impl Query {
     /// The collection that a parameter names, if it is given.
     pub(super) fn collection(&self, name: &str) -> Result<Option<Collection>, Answer> {
         self.find(name)
-            .map(|value| collection_named(value).map_err(|what| Answer::bad_request(format!("`{name}`: {what}"))))
+            .map(|value| {
+                collection_named(value)
+                    .map_err(|what| Answer::bad_request(format!("`{name}`: {what}")))
+            })
             .transpose()
     }
 }

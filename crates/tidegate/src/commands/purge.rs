@@ -20,5 +20,8 @@ pub(crate) fn run(arguments: &cli::Purge) -> ExitCode {
         "url": urls, "prefix": prefixes, "tag": tags, "site": sites, "all": all, "soft": soft,
     });
     let body = Body::whole(asked.to_string());
-    admin::told(client::ask(&listener, Ask { body, ..Ask::new("POST", "/cache/purge", "text/plain") }))
+    admin::told(client::ask(
+        &listener,
+        Ask { body, ..Ask::new("POST", "/cache/purge", "text/plain") },
+    ))
 }

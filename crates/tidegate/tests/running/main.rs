@@ -13,6 +13,7 @@ mod context;
 mod gate;
 mod kills;
 mod origin;
+mod purge;
 mod reload;
 mod serve;
 mod sync;

@@ -13,9 +13,9 @@ use serde_json::{Value as Json, json};
 use tidegate_telemetry::clock;
 use tidegate_waf::context::{Collection, Context, Record, Value};
 
-use super::query::Query;
 use super::{bad, text, text_of};
 use crate::admin::answer::Answer;
+use crate::admin::query::Query;
 use crate::admin::shown::span;
 
 /// Variables on a page, unless more are asked for, and at most.

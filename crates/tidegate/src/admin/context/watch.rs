@@ -15,9 +15,9 @@ use tidegate_telemetry::clock::Stamp;
 use tidegate_waf::context::{Change, Collection};
 use tokio::sync::mpsc;
 
-use super::query::Query;
 use super::{Seats, change};
 use crate::admin::answer::{Answer, Sent, streamed};
+use crate::admin::query::Query;
 use crate::control::Gate;
 
 /// Watchers at once.
