@@ -120,6 +120,11 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Whether the origin is not to be asked.
+    pub fn is_only_if_cached(&self) -> bool {
+        self.only_if_cached
+    }
+
     /// What a request demands.
     pub fn of(request: &Headers, client: &ClientControl) -> Demand {
         let ClientControl::Obeyed(bounds) = client else { return Demand::default() };

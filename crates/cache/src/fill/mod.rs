@@ -292,10 +292,13 @@ impl<H: Clone, E: Clone> Sink<H, E> {
     }
 
     /// Ends the body, and gives it if all of it was kept. Others find the fill until the sink is
-    /// dropped: what is made of the body is to be found by then.
+    /// dropped: what is made of the body is to be found by then. A fill that has failed stays so.
     pub fn complete(&mut self) -> Option<Vec<Bytes>> {
         self.publish();
         let mut state = self.shared.state.lock();
+        if matches!(state.end, Some(End::Failed(_))) {
+            return None;
+        }
         state.end = Some(End::Complete);
         state.wake_readers();
         (state.retention == Retention::All).then(|| state.chunks.clone())

@@ -14,7 +14,23 @@ pub struct Flights<H, E> {
     shards: Box<[Lock<Shard<H, E>>]>,
 }
 
-type Shard<H, E> = HashMap<Box<[u8]>, Weak<Shared<H, E>>>;
+/// By the hash of the key: that it is secret makes two keys with one a curiosity, and then the later
+/// fill takes the place of the earlier one.
+type Shard<H, E> = HashMap<u64, Flight<H, E>>;
+
+#[derive(Debug)]
+struct Flight<H, E> {
+    text: Box<[u8]>,
+    variant: u64,
+    shared: Weak<Shared<H, E>>,
+}
+
+impl<H, E> Flight<H, E> {
+    fn of(&self, key: &Key<'_>) -> Option<Arc<Shared<H, E>>> {
+        let is_it = self.variant == key.variant_hash() && *self.text == *key.bytes();
+        if is_it { self.shared.upgrade() } else { None }
+    }
+}
 
 /// Whose fill it is.
 #[derive(Debug)]
@@ -36,23 +52,23 @@ impl<H: Clone, E: Clone> Flights<H, E> {
     /// dropped before its end.
     pub fn begin(self: &Arc<Self>, key: &Key<'_>, lost: E) -> Begin<H, E> {
         let mut shard = self.shard(key.hash()).lock();
-        if let Some(shared) = shard.get(key.bytes()).and_then(Weak::upgrade)
+        if let Some(shared) = shard.get(&key.hash()).and_then(|flight| flight.of(key))
             && shared.is_open()
         {
             return Begin::Join(Reader::join(&shared, Rank::Later));
         }
         let shared = Arc::new(Shared { state: Lock::default() });
-        shard.insert(key.bytes().into(), Arc::downgrade(&shared));
+        let (text, variant) = (key.bytes().into(), key.variant_hash());
+        shard.insert(key.hash(), Flight { text, variant, shared: Arc::downgrade(&shared) });
         let reader = Reader::join(&shared, Rank::First);
-        let listed =
-            Listed { flights: Arc::clone(self), hash: key.hash(), text: key.bytes().into() };
+        let listed = Listed { flights: Arc::clone(self), hash: key.hash() };
         Begin::Lead(Sink::new(shared, Some(listed), lost), reader)
     }
 
     /// Whether a fill of this key is under way.
     pub fn is_under_way(&self, key: &Key<'_>) -> bool {
         let shard = self.shard(key.hash()).lock();
-        shard.get(key.bytes()).and_then(Weak::upgrade).is_some_and(|shared| shared.is_open())
+        shard.get(&key.hash()).and_then(|flight| flight.of(key)).is_some_and(|it| it.is_open())
     }
 
     /// Fills under way.
@@ -78,16 +94,15 @@ impl<H, E> Flights<H, E> {
 pub(super) struct Listed<H, E> {
     flights: Arc<Flights<H, E>>,
     hash: u64,
-    text: Box<[u8]>,
 }
 
 impl<H, E> Listed<H, E> {
     /// Takes the entry out, unless another fill has taken its place.
     pub(super) fn remove(&self, shared: &Arc<Shared<H, E>>) {
         let mut shard = self.flights.shard(self.hash).lock();
-        let is_it = |found: &Weak<Shared<H, E>>| found.as_ptr() == Arc::as_ptr(shared);
-        if shard.get(&self.text).is_some_and(is_it) {
-            shard.remove(&self.text);
+        let is_it = |found: &Flight<H, E>| found.shared.as_ptr() == Arc::as_ptr(shared);
+        if shard.get(&self.hash).is_some_and(is_it) {
+            shard.remove(&self.hash);
         }
     }
 }

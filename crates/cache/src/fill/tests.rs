@@ -94,6 +94,21 @@ fn what_is_for_one_is_not_for_others() {
 }
 
 #[test]
+fn variants_are_fetched_apart() {
+    let flights: Arc<Flights<&str, &str>> = Arc::default();
+    // More than there are shards.
+    let led: Vec<_> = (0..500)
+        .map(|variant| match flights.begin(&key().variant(variant), "lost") {
+            Begin::Lead(sink, _) => sink,
+            Begin::Join(_) => panic!("variant {variant} is another's"),
+        })
+        .collect();
+    assert_eq!(flights.len(), 500);
+    drop(led);
+    assert!(flights.is_empty());
+}
+
+#[test]
 fn a_window_is_held_open_by_the_slowest_reader() {
     let (mut sink, mut first) = begin::<_, &str>("lost");
     sink.head("200", Audience::First, None);
@@ -151,6 +166,7 @@ fn failures_are_told() {
     let flights = Arc::default();
     let (mut sink, mut first) = lead(&flights);
     sink.fail("refused");
+    assert_eq!(sink.complete(), None);
     assert_eq!(first.poll_head(&mut quiet()), Poll::Ready(Told::Failed("refused")));
     drop(sink);
     let (mut sink, mut first) = lead(&flights);

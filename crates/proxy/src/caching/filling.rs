@@ -15,10 +15,13 @@ use tidegate_cache::storing::{self, NotStored, Storing};
 use tidegate_cache::tags;
 use tidegate_cache::time::{Span, Time};
 use tidegate_cache::validation;
+use tidegate_cache::vary::Vary;
+use tidegate_http::field::Known;
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Request, Response};
 
 use super::{Arrived, Cache, Final, Head, Life, Named, Object};
+use crate::forwarded;
 use crate::request::Refusal;
 use crate::settings::Caching;
 use crate::worker::Worker;
@@ -33,10 +36,14 @@ pub(crate) struct Order {
     /// The text of the key.
     pub(crate) key: Box<[u8]>,
     pub(crate) caching: Caching,
+    /// Fields that the route edits in requests.
+    pub(crate) edited: Vec<Box<[u8]>>,
     /// What is stored already, to be validated or to be served if the fetch fails.
     pub(crate) before: Option<Arc<Object>>,
     /// How often the key was asked for, this time included.
     pub(crate) uses: u32,
+    /// What [`Cache::change`] said before anybody was asked.
+    pub(crate) change: u64,
     /// How far purges had come before anybody was asked.
     pub(crate) since: Sequence,
     /// The hash of the site's name.
@@ -163,6 +170,7 @@ impl Filling {
         }
         let policy = &self.order.caching.policy;
         let storing = storing::decide(request, response, policy, arrival, self.order.uses)
+            .and_then(|storing| self.tells_apart(&storing.vary).map(|()| storing))
             .and_then(|storing| self.fits(body).map(|()| storing))
             .and_then(|storing| Ok((self.named(response)?, storing)));
         match storing {
@@ -177,6 +185,20 @@ impl Filling {
         let (demand, grace) = (Demand::default(), &self.order.caching.policy.grace);
         let fallback = lookup::on_failure(&before.stored, &demand, grace, failure, now);
         matches!(fallback, Fallback::Fresh | Fallback::Stale(_))
+    }
+
+    /// Whether what clients send tells apart what the response varies by. It does not where the server
+    /// gets fields that the gate has written: the client's address, and what the route edits.
+    fn tells_apart(&self, vary: &Vary) -> Result<(), NotStored> {
+        let is_written = |name: &[u8]| match Known::of(name) {
+            // Both are parts of the key, unless the operator says that they do not matter.
+            Known::XForwardedProto | Known::XForwardedHost => false,
+            known => {
+                forwarded::is_forwarding(known)
+                    || self.order.edited.iter().any(|edited| edited.eq_ignore_ascii_case(name))
+            }
+        };
+        if vary.names().any(is_written) { Err(NotStored::VaryAny) } else { Ok(()) }
     }
 
     /// Whether memory has room for a body of this length.
@@ -264,14 +286,21 @@ impl Filling {
         let fresh = validation::freshen(&before.stored, &before.headers, response, policy, arrival);
         let object = Arc::new(before.freshened(fresh.head, fresh.stored, self.order.since));
         let key = Key::new(&self.order.key, self.cache.seed());
-        match fresh.stays {
+        let audience = match fresh.stays {
             Ok(()) => {
-                let life = self.life(&object.stored);
-                self.cache.refresh(&key, &request.headers, before, &object, life);
+                if self.cache.change(&key) == self.order.change {
+                    let life = self.life(&object.stored);
+                    self.cache.refresh(&key, &request.headers, before, &object, life);
+                }
+                Audience::All
             }
-            Err(_) => self.cache.forget(&key, self.order.url),
-        }
-        self.sink.head(Arrived::Final(Final::Confirmed(object)), Audience::All, None);
+            // It has become this one client's.
+            Err(_) => {
+                self.cache.forget(&key, self.order.url);
+                Audience::First
+            }
+        };
+        self.sink.head(Arrived::Final(Final::Confirmed(object)), audience, None);
         self.state = State::Ended;
     }
 
@@ -312,7 +341,8 @@ impl Filling {
 
     /// The response is complete: what is to be stored is found from now on.
     pub(crate) fn finish(&mut self) {
-        if matches!(self.state, State::Mistaken) {
+        // What has failed, or was confirmed, has told so already.
+        if !matches!(self.state, State::Storing(_) | State::Passing) {
             return;
         }
         let Some(chunks) = self.sink.complete() else { return };
@@ -329,8 +359,8 @@ impl Filling {
                 mark: Mark::new(self.order.since),
             };
             let key = Key::new(&self.order.key, self.cache.seed());
-            let life = self.life(&object.stored);
-            self.cache.store(&key, head.varies.as_ref(), Arc::new(object), life);
+            let (life, change) = (self.life(&object.stored), self.order.change);
+            self.cache.store(&key, head.varies.as_ref(), Arc::new(object), life, change);
         }
     }
 

@@ -48,6 +48,10 @@ const FILLS_PART: u64 = 2;
 /// What entries without a body are taken to weigh.
 const NOTE_BYTES: u64 = 64;
 
+/// Counters of changes. Keys share them: what is being fetched for one is not stored if another one
+/// with the same counter changes meanwhile.
+const CHANGES: usize = 4096;
+
 /// The cache of a process.
 pub struct Cache {
     name: CacheName,
@@ -62,6 +66,8 @@ pub struct Cache {
     filling: AtomicU64,
     /// Whether the disk tier is left to another process.
     leaves: AtomicBool,
+    /// How often what lies under a key was forgotten, as it had changed.
+    changes: Box<[AtomicU64]>,
 }
 
 impl std::fmt::Debug for Cache {
@@ -126,6 +132,7 @@ impl Cache {
             stored: AtomicU64::new(0),
             filling: AtomicU64::new(0),
             leaves: AtomicBool::new(false),
+            changes: (0..CHANGES).map(|_| AtomicU64::new(0)).collect(),
         })
     }
 
@@ -331,15 +338,20 @@ impl Cache {
         }
     }
 
-    /// Stores a response under its key; `varies` is by what of which request.
+    /// Stores a response under its key; `varies` is by what of which request, and `change` is what
+    /// [`Cache::change`] said before the server was asked: what has changed since is not stored.
     pub(crate) fn store(
-        &self,
+        self: &Arc<Self>,
         key: &Key<'_>,
         varies: Option<&(Vary, Headers)>,
         object: Arc<Object>,
         life: Life,
+        change: u64,
     ) {
-        let weight = object.weight();
+        if self.change(key) != change {
+            return;
+        }
+        let (weight, url) = (object.weight(), object.named.url);
         let (constant, nothing) = (Vary::default(), Headers::new());
         let (vary, request) =
             varies.map_or((&constant, &nothing), |(vary, request)| (vary, request));
@@ -361,6 +373,10 @@ impl Cache {
             drop(self.memory.insert(key, Kept::Varies(set), NOTE_BYTES));
         }
         self.stored.fetch_add(1, Ordering::Relaxed);
+        // Looked at once more: who forgets it counts first, and this may have come in between.
+        if self.change(key) != change {
+            self.discard(key, url);
+        }
     }
 
     /// Has a response written to disk, if there is one.
@@ -413,9 +429,14 @@ impl Cache {
         }
     }
 
-    /// Forgets what is stored under a key, all variants with it; `url` is the hash of its URL. What was
-    /// fetched before this is not found again.
+    /// Forgets what is stored under a key, all variants with it, and what is being fetched for it:
+    /// that may be from before the change. `url` is the hash of its URL.
     pub(crate) fn forget(self: &Arc<Self>, key: &Key<'_>, url: u64) {
+        self.counter(key).fetch_add(1, Ordering::SeqCst);
+        self.discard(key, url);
+    }
+
+    fn discard(self: &Arc<Self>, key: &Key<'_>, url: u64) {
         let now = now();
         let on_disk = self.disk.as_ref().is_some_and(|disk| disk.look_up(key, now).is_some());
         match self.memory.remove(key) {
@@ -444,6 +465,17 @@ impl Cache {
         // It waits for the disk. A fetch that begins meanwhile may be purged with the rest.
         let cache = Arc::clone(self);
         tokio::task::spawn_blocking(move || purge(&cache));
+    }
+
+    /// How often a key was forgotten.
+    pub(crate) fn change(&self, key: &Key<'_>) -> u64 {
+        self.counter(key).load(Ordering::SeqCst)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is less than the counters")]
+    fn counter(&self, key: &Key<'_>) -> &AtomicU64 {
+        // The key itself: its variants change with it.
+        &self.changes[(key.variant(0).hash() % CHANGES as u64) as usize]
     }
 }
 

@@ -90,6 +90,15 @@ pub enum Edit {
     Remove(Box<[u8]>),
 }
 
+impl Edit {
+    /// The name of the field it changes.
+    pub fn name(&self) -> &[u8] {
+        match self {
+            Self::Set(name, _) | Self::Add(name, _) | Self::Remove(name) => name,
+        }
+    }
+}
+
 impl Plan {
     /// Resolves settings. Groups take over the servers of the plan before, `logs` are the settings'
     /// access logs, opened, and `labels` gives metric labels.

@@ -85,6 +85,9 @@ async fn run(
         let mut stop = fetch::fetch(around, &mut downstream, exchange, routed).await;
         story.set(&exchange.record);
         if let Stop::Respond(fetched) = stop {
+            // Who waits may learn of the response before the next word of the story.
+            exchange.record.upstream_status = exchange.response.status;
+            story.set(&exchange.record);
             stop = fetched.respond(around, &mut downstream, exchange).await;
             story.set(&exchange.record);
         }

@@ -24,7 +24,9 @@ use super::fill::{self, Story};
 use super::route::Routed;
 use super::serve::{From, Serving};
 use super::{Exchange, Refusal, Stop, Surroundings};
-use crate::caching::{Arrived, Filling, Final, Found, Head, Keys, Object, Order, Reach, keys};
+use crate::caching::{
+    Arrived, Cache, Filling, Final, Found, Head, Keys, Object, Order, Reach, keys,
+};
 use crate::connection::Downstream;
 use crate::settings::Caching;
 
@@ -150,15 +152,19 @@ fn find(
     let keys = &mut *keys;
     write_key(&mut keys.buffer, &mut keys.text, exchange, routed, caching, None);
     let key = Key::new(&keys.text, cache.seed());
+    let (since, change) = (cache.purges().sequence(), cache.change(&key));
     let (found, variant) = cache.find(&key, &request.headers, now, &mut keys.variant, reach);
+    let demand = Demand::of(&request.headers, &policy.client);
     let (object, absent, uses) = match found {
+        Found::Pass if demand.is_only_if_cached() => {
+            return Next::Refuse(Refusal::OnlyIfCached);
+        }
         Found::Pass => return Next::Past(Past::NotStored),
         Found::OnDisk => return Next::BringBack(keys.text.as_slice().into()),
         Found::Object(object) => (Some(object), Forward::Miss, 1),
         Found::OtherVariants => (None, Forward::VaryMiss, 1),
         Found::Nothing { asked } => (None, Forward::UriMiss, asked.saturating_add(1)),
     };
-    let demand = Demand::of(&request.headers, &policy.client);
     let stored = object.as_ref().map(|object| &object.stored);
     let decision = lookup::decide(stored, &demand, &policy.grace, now);
     let (forward, before) = match (decision, object) {
@@ -176,7 +182,8 @@ fn find(
         key: keys.text.as_slice().into(),
         variant,
         uses,
-        since: cache.purges().sequence(),
+        since,
+        change,
         before,
         forward,
         demand,
@@ -210,6 +217,8 @@ struct Wanted {
     uses: u32,
     /// How far purges had come.
     since: Sequence,
+    /// How often the key had changed.
+    change: u64,
     /// What is stored of it.
     before: Option<Arc<Object>>,
     /// Why that is not served, or that there is nothing.
@@ -241,7 +250,7 @@ impl Wanted {
         caching: &Caching,
     ) -> Result<(From, Option<Story>), Alone> {
         let cache = around.worker.cache();
-        let key = Key::new(&self.key, cache.seed()).variant(self.variant);
+        let key = self.flight(cache);
         exchange.record.stamps.fill_wait.begin();
         let (mut reader, story) = match cache.flights().begin(&key, Refusal::UpstreamBroken) {
             Begin::Lead(sink, reader) => {
@@ -297,6 +306,11 @@ impl Wanted {
         from.map(|from| (from, story))
     }
 
+    /// What a fill is found by. Who asks after a change does not join one from before.
+    fn flight(&self, cache: &Cache) -> Key<'_> {
+        Key::new(&self.key, cache.seed()).variant(self.variant ^ self.change)
+    }
+
     /// Begins the fill, for everybody who asks from now on.
     fn begin(
         &self,
@@ -313,9 +327,11 @@ impl Wanted {
             url: cache.seed().hash(keys::url_of(&self.key, &caching.policy.key)),
             path: exchange.path().into(),
             caching: caching.clone(),
+            edited: routed.route.request_edits.iter().map(|edit| edit.name().into()).collect(),
             before: self.before.clone(),
             uses: self.uses,
             since: self.since,
+            change: self.change,
             asked: self.asked,
         };
         fill::begin(around, exchange, Filling::new(around.worker, sink, order))
@@ -372,9 +388,12 @@ impl Wanted {
         }
         let (request, now) = (&exchange.request, now(around));
         let stored = match &answer {
-            Final::Confirmed(object) => Some(&object.stored),
+            // What the one selects the other may not: several things may be varied by.
+            Final::Confirmed(object) if self.asks_about(object) => Some(&object.stored),
             Final::Response(head) if selects(head, exchange) => head.storing.as_ref().ok(),
-            Final::Response(_) => return Err(Alone::Fetch("other-variant")),
+            Final::Confirmed(_) | Final::Response(_) => {
+                return Err(Alone::Fetch("other-variant"));
+            }
         };
         let demand = Demand::of(&request.headers, &caching.policy.client);
         match lookup::decide(stored, &demand, &caching.policy.grace, now) {
@@ -391,6 +410,11 @@ impl Wanted {
             Final::Confirmed(object) => From::Object(object),
             Final::Response(head) => From::Fill { head, reader },
         })
+    }
+
+    /// Whether this is what was found, perhaps freshened.
+    fn asks_about(&self, object: &Object) -> bool {
+        self.before.as_ref().is_some_and(|before| Arc::ptr_eq(&before.body, &object.body))
     }
 
     /// The fetch failed: what is stored may be good enough.
@@ -459,13 +483,11 @@ fn refresh(
         let mut keys = around.worker.keys();
         let keys = &mut *keys;
         write_key(&mut keys.buffer, &mut keys.text, exchange, routed, caching, None);
+        let key = Key::new(&keys.text, cache.seed());
         Wanted {
+            change: cache.change(&key),
+            variant: cache.variant(&key, &exchange.request.headers, &mut keys.variant),
             key: keys.text.as_slice().into(),
-            variant: cache.variant(
-                &Key::new(&keys.text, cache.seed()),
-                &exchange.request.headers,
-                &mut keys.variant,
-            ),
             uses: caching.policy.uses_min,
             since: cache.purges().sequence(),
             before: Some(Arc::clone(object)),
@@ -474,8 +496,9 @@ fn refresh(
             asked: now(around),
         }
     };
-    let key = Key::new(&wanted.key, cache.seed()).variant(wanted.variant);
-    if let Begin::Lead(sink, _) = cache.flights().begin(&key, Refusal::UpstreamBroken) {
+    if let Begin::Lead(sink, _) =
+        cache.flights().begin(&wanted.flight(cache), Refusal::UpstreamBroken)
+    {
         wanted.begin(around, exchange, routed, caching, sink);
     }
 }

@@ -15,6 +15,7 @@ use tidegate_cache::time::Time;
 use tidegate_http::field::Known;
 use tidegate_http::framing::Body;
 use tidegate_http::{Headers, Method, write};
+use tidegate_telemetry::record::CacheResult;
 use tidegate_telemetry::{Outcome, Side, Stamp};
 
 use super::fill::Story;
@@ -266,9 +267,12 @@ impl<'p> Serving<'p> {
 
     /// Age, what the cache made of the request, and what site and route change.
     fn edit(&mut self, around: &Surroundings<'_>, exchange: &mut Exchange) {
-        if let Some(stored) = self.stored()
-            && self.story.is_none()
-        {
+        // What this request has fetched itself, or had confirmed, is as old as its server says.
+        let is_own = matches!(
+            exchange.record.cache.result,
+            CacheResult::Miss | CacheResult::Expired | CacheResult::Revalidated
+        );
+        if let Some(stored) = self.stored().filter(|_| !is_own) {
             let age = &mut exchange.scratch;
             age.clear();
             write::decimal(age, stored.age(self.now));

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "what the gate said belongs to a failure")]
 
 mod admin;
+mod cache;
 mod cache_disk;
 mod client;
 mod context;
