@@ -119,9 +119,10 @@ impl Stored {
         self.status
     }
 
-    /// Its age in seconds (RFC 9111, section 4.2.3), for the field `Age`.
+    /// Its age in seconds (RFC 9111, section 4.2.3), for the field `Age`: never less than it had when
+    /// it came, though the clock of whoever asks may be a little behind.
     pub fn age(&self, now: Time) -> u64 {
-        u64::try_from((now - self.born).seconds()).unwrap_or(0)
+        u64::try_from((now.max(self.received) - self.born).seconds()).unwrap_or(0)
     }
 
     /// Seconds for which it is still fresh; below zero once it is stale (RFC 9211, section 2.3).
@@ -131,7 +132,7 @@ impl Stored {
 
     /// Whether it is fresh.
     pub fn is_fresh(&self, now: Time) -> bool {
-        now < self.fresh_until
+        now.max(self.received) < self.fresh_until
     }
 
     /// When it stops being fresh.

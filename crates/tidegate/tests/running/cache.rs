@@ -66,7 +66,7 @@ fn what_is_stored_answers_as_the_origin_would() {
 #[test]
 fn what_is_stale_is_asked_about() {
     let origin = Origin::start(|asked, out| {
-        let old = "Cache-Control: max-age=100\r\nAge: 100\r\nETag: \"v1\"\r\n";
+        let old = "Cache-Control: max-age=100\r\nAge: 110\r\nETag: \"v1\"\r\n";
         let fresh = "Cache-Control: max-age=100\r\n";
         let is_asked_about = asked.field("if-none-match") == Some("\"v1\"");
         match (asked.target.as_str(), asked.number, is_asked_about) {
@@ -237,9 +237,8 @@ fn a_change_invalidates_what_it_names() {
 
 #[test]
 fn keys_are_made_as_configured() {
-    let origin = Origin::start(|asked, out| {
-        send(out, 200, "Cache-Control: max-age=1000\r\n", &format!("{}", asked.head))
-    });
+    let origin =
+        Origin::start(|asked, out| send(out, 200, "Cache-Control: max-age=1000\r\n", &asked.head));
     let shared = format!(
         "cache = {{ key_host = false, query_drop = [\"utm_*\"] }}\n[[site]]\nname = \"other\"\n\
          hosts = [\"c.example\", \"d.example\"]\nupstream = \"{}\"\ncache = {{ key_host = false }}\n",
