@@ -41,22 +41,22 @@ pub(super) async fn purge<'p>(
         return Stop::Refuse(Refusal::PurgeForbidden);
     }
     let Some(whats) = whats(exchange, &routed) else {
-        return Stop::Answer(text(400, "too many tags in one request\n".into()));
+        return Stop::Answer(text(400, "too many tags in one request\n"));
     };
     let force = force(&exchange.request.headers);
     let (cache, plan) = (Arc::clone(around.worker.cache()), Arc::clone(around.plan));
     let now = Time::from_millis(i64::try_from(around.worker.unix_millis()).unwrap_or(i64::MAX));
     let done = tokio::task::spawn_blocking(move || cache.purge(&plan, &whats, force, now));
     Stop::Answer(match done.await {
-        Ok(Ok(_)) if force == Force::Soft => text(200, "stale\n".into()),
-        Ok(Ok(_)) => text(200, "purged\n".into()),
-        Ok(Err((_, why))) => text(500, format!("{why}\n")),
-        Err(_) => text(500, "not purged\n".into()),
+        Ok(Ok(_)) if force == Force::Soft => text(200, "stale\n"),
+        Ok(Ok(_)) => text(200, "purged\n"),
+        Ok(Err((_, why))) => text(500, &format!("{why}\n")),
+        Err(_) => text(500, "not purged\n"),
     })
 }
 
-fn text(status: u16, said: String) -> Answer {
-    Answer::fixed(status, "text/plain; charset=utf-8", &said)
+fn text(status: u16, said: &str) -> Answer {
+    Answer::fixed(status, "text/plain; charset=utf-8", said)
 }
 
 fn may(client: Option<IpAddr>, allowed: &[IpNet]) -> bool {
