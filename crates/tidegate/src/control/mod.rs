@@ -80,6 +80,8 @@ pub(crate) struct Gate {
     pub(crate) phase: Cell<Phase>,
     /// The last minute.
     pub(crate) history: RefCell<History>,
+    /// What the cache made of requests in the last hour.
+    pub(crate) cache_history: RefCell<caching::History>,
     /// The bounds of the label sets.
     pub(crate) bounds: metrics::Settings,
     /// The last reload, if it was refused.

@@ -119,6 +119,7 @@ fn begin(
             running: running.into(),
             phase: Phase::Serving.into(),
             history: RefCell::default(),
+            cache_history: RefCell::default(),
             bounds,
             failed_reload: RefCell::default(),
             admin: admin.into(),

@@ -258,3 +258,29 @@ fn what_is_being_fetched_does_not_survive_a_purge() {
     let kept = get(&gate, "three.example/held");
     assert_eq!(get(&gate, "three.example/held"), kept, "what was fetched since is stored");
 }
+
+#[test]
+fn the_status_tells_what_the_cache_made_of_requests() {
+    let origin = Origin::start();
+    let gate = gate(&origin);
+    assert_eq!(gate.status()["cache"], serde_json::Value::Null);
+    for _ in 0..4 {
+        get(&gate, "three.example/");
+    }
+    request(&gate, "POST", "three.example/", "");
+    gate.order(&["purge", "--tag", "nothing"]);
+    let row = || gate.status()["cache"]["routes"][0].clone();
+    // Records are written once the answer is sent.
+    eventually("all are counted", || {
+        let requests = &row()["requests"];
+        requests["hit"] == 3 && requests["miss"] == 1 && requests["bypass"] == 1
+    });
+    let row = row();
+    assert_eq!(row["site"], "three.example", "{row}");
+    assert_eq!(row["hits"]["last_minute"]["looked_up"], 4, "{row}");
+    assert_eq!(row["hits"]["last_hour"]["hits"], 3, "{row}");
+    assert_eq!(row["bytes_saved"], 3, "{row}");
+    eventually("the purge is counted", || gate.status()["cache"]["purges"] == 1);
+    let said = gate.order(&["status"]);
+    assert!(said.contains("hits, of what was looked up") && said.contains("75 %"), "{said}");
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::cache::CacheView;
 use super::survey::{ContextView, Survey, Window};
 use crate::control::Phase;
 
@@ -107,6 +108,7 @@ pub(super) fn json(survey: &Survey) -> Value {
                 "full": waf.pool_full,
             },
         })),
+        "cache": survey.cache.as_ref().map(CacheView::json),
         "context": context(&survey.context),
         "logs": survey.logs.iter().map(|(name, log)| {
             (name.to_string(), json!({

@@ -1,5 +1,6 @@
 //! `/status`: how the gate is doing, worst first.
 
+mod cache;
 mod json;
 mod survey;
 mod text;

@@ -11,6 +11,7 @@ use tidegate_telemetry::metrics::{
 use tidegate_telemetry::record::{Outcome, Phase, Side, WafMode, WafVerdict};
 use tidegate_waf::context::Counters;
 
+use super::cache::CacheView;
 use super::troubles::{self, Trouble};
 use crate::control::history::Taken;
 use crate::control::reload::Contents;
@@ -52,6 +53,8 @@ pub(super) struct Survey {
     pub(super) errors: Vec<(String, u64)>,
     /// `None` if no route is inspected.
     pub(super) waf: Option<WafView>,
+    /// `None` if no request was one for the cache.
+    pub(super) cache: Option<CacheView>,
     pub(super) context: ContextView,
     pub(super) logs: Vec<(Box<str>, LogTotals)>,
     pub(super) certificates: Vec<CertificateView>,
@@ -202,6 +205,7 @@ impl Survey {
             outcomes: outcomes(&snapshot),
             errors: errors(&snapshot),
             waf: plan.rule_counts.is_some().then(|| WafView::of(&snapshot)),
+            cache: CacheView::of(&snapshot, &gate.cache_history.borrow(), taken.at),
             context: ContextView::of(gate),
             logs: snapshot.control.logs,
             certificates: certificates(&plan),

@@ -27,6 +27,9 @@ pub(super) fn text(survey: &Survey) -> String {
     phases(survey, &mut out);
     failures(survey, &mut out);
     waf(survey, &mut out);
+    if let Some(cache) = &survey.cache {
+        cache.text(&mut out);
+    }
     context(survey, &mut out);
     workers(survey, &mut out);
     out
