@@ -286,19 +286,16 @@ impl Filling {
         let fresh = validation::freshen(&before.stored, &before.headers, response, policy, arrival);
         let object = Arc::new(before.freshened(fresh.head, fresh.stored, self.order.since));
         let key = Key::new(&self.order.key, self.cache.seed());
-        let audience = match fresh.stays {
-            Ok(()) => {
-                if self.cache.change(&key) == self.order.change {
-                    let life = self.life(&object.stored);
-                    self.cache.refresh(&key, &request.headers, before, &object, life);
-                }
-                Audience::All
+        let audience = if fresh.stays.is_ok() {
+            if self.cache.change(&key) == self.order.change {
+                let life = self.life(&object.stored);
+                self.cache.refresh(&key, &request.headers, before, &object, life);
             }
+            Audience::All
+        } else {
             // It has become this one client's.
-            Err(_) => {
-                self.cache.forget(&key, self.order.url);
-                Audience::First
-            }
+            self.cache.forget(&key, self.order.url);
+            Audience::First
         };
         self.sink.head(Arrived::Final(Final::Confirmed(object)), audience, None);
         self.state = State::Ended;
