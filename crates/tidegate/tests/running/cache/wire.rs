@@ -147,7 +147,7 @@ impl Client {
     /// Asks; `fields` may say another `Host`.
     pub(super) fn ask(gate: &Gate, method: &str, target: &str, fields: &str) -> Client {
         let stream = TcpStream::connect(gate.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let host = if fields.contains("Host:") { "" } else { "Host: a.example\r\n" };
         let text = format!("{method} {target} HTTP/1.1\r\n{host}Connection: close\r\n{fields}\r\n");
         (&stream).write_all(text.as_bytes()).unwrap();
