@@ -160,7 +160,7 @@ enum Asked {
 }
 
 /// The signals that the process acts on.
-struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
@@ -168,7 +168,8 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Signals> {
+    /// Takes the signals over; they wait until they are asked for. Within a runtime.
+    pub(crate) fn new() -> std::io::Result<Signals> {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
@@ -193,8 +194,8 @@ pub(crate) async fn run(
     door: Option<Door>,
     predecessor: Option<Rc<Predecessor>>,
     mut ended: mpsc::Receiver<Ended>,
+    mut signals: Signals,
 ) -> Result<(), Obstacle> {
-    let mut signals = Signals::new().map_err(Obstacle::Thread)?;
     let plan = Arc::clone(&gate.running.borrow().plan);
     for listener in &plan.listeners {
         tracing::info!(address = listener.name, "listening");

@@ -30,7 +30,7 @@ use crate::config::diagnostic::{Diagnostics, Severity};
 use crate::config::render::Colour;
 use crate::config::{self, Loaded, Outside, environment};
 use crate::context;
-use crate::control::{self, Gate, Phase, Running};
+use crate::control::{self, Gate, Phase, Running, Signals};
 use crate::outside;
 use crate::upgrade::{Inheritance, Predecessor};
 use crew::{Beyond, Crew};
@@ -79,15 +79,16 @@ fn begin(
     let metrics = Arc::new(Metrics::new(bounds, clock::unix_seconds()));
     let logs = Logs::start().map_err(Obstacle::Thread)?;
     let opened = logs.open(&settings.logs, &[], &metrics)?;
-    let workers = settings.process.workers;
-    let sockets = sockets::bind(&settings.listeners, workers, &mut inheritance.sockets)?;
-    let admin = bind_admin(&settings.admin, inheritance.admin.take())?;
-
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build_local(tokio::runtime::LocalOptions::default())
         .map_err(Obstacle::Thread)?;
     runtime.block_on(async {
+        // Who finds the gate listening may send it a signal: by then it knows what to do with one.
+        let signals = Signals::new().map_err(Obstacle::Thread)?;
+        let workers = settings.process.workers;
+        let sockets = sockets::bind(&settings.listeners, workers, &mut inheritance.sockets)?;
+        let admin = bind_admin(&settings.admin, inheritance.admin.take())?;
         let door = admin.as_ref().map(Door::open).transpose().map_err(Obstacle::Thread)?;
         let (settings_of_admin, trusted_proxies) =
             (settings.admin.clone(), settings.trusted_proxies.clone());
@@ -126,7 +127,7 @@ fn begin(
             leave: tokio::sync::Notify::new(),
             changing: tokio::sync::Mutex::default(),
         };
-        control::run(Rc::new(gate), door, predecessor, ended).await
+        control::run(Rc::new(gate), door, predecessor, ended, signals).await
     })
 }
 
