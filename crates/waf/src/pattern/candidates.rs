@@ -16,9 +16,10 @@ impl CandidateSet {
         Self { words: vec![0; patterns.div_ceil(64)] }
     }
 
-    /// Takes all members out.
+    /// Takes all members out. What is cleared for each of hundreds of lanes is not written over: words
+    /// that are not there have no members.
     pub fn clear(&mut self) {
-        self.words.fill(0);
+        self.words.clear();
     }
 
     /// Whether nothing is in it.
@@ -47,6 +48,10 @@ impl CandidateSet {
 
     /// Puts all members of another set in: the candidates of a lane are those of its contents.
     pub fn union(&mut self, other: &Self) {
+        if self.words.is_empty() {
+            self.words.extend_from_slice(&other.words);
+            return;
+        }
         if other.words.len() > self.words.len() {
             self.words.resize(other.words.len(), 0);
         }
