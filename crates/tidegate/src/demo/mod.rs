@@ -99,6 +99,7 @@ logs = ["access"]
   path = "/"
   group = "harbour"
   response_headers = {{ set = {{ "X-Request-Id" = "$request_id" }} }}
+  cache = {{ lifetime = "200 5s" }}
 
   [[site.route]]
   exact = "/hello"
@@ -129,7 +130,7 @@ logs = ["access"]
          http://{admin}/status    how the gate is doing, worst first
          http://{admin}/lb-status the servers
 
-  try    curl -i http://{http}/api/tides
+  try    curl -i http://{http}/api/tides            (twice: Cache-Status says a miss, then a hit)
          curl -s 'http://{http}/slow?seconds=2'
          tidegate status --config {configuration}
          tidegate server drain harbour {first} --config {configuration}
