@@ -148,6 +148,14 @@ def _summary(rounds: list[dict[str, Sent]]) -> dict:
     return {label: statistics.median(turns[label].cpu_us for turns in rounds) for label in rounds[0]}
 
 
+def _beside(turn) -> dict:
+    """A turn beside hostile requests: who gives no answer in time is measured by that."""
+    try:
+        return turn()
+    except Failed as failed:
+        return {"failed": str(failed)}
+
+
 def run_beside(name: str, options: Options) -> None:
     """Tiny requests at a steady rate, alone and beside hostile ones, through one worker."""
     contestants = line_up(
@@ -167,13 +175,16 @@ def run_beside(name: str, options: Options) -> None:
                 with ThreadPoolExecutor() as both:
                     load = both.submit(_repeat, contestant, hostile, "-duration", f"{options.seconds + 1}s", "-connections", "2")
                     time.sleep(0.5)
-                    beside[case.name] = [_repeat(contestant, paced, *how)]
-                    beside[case.name][0]["hostile"] = load.result()["statuses"]
+                    beside[case.name] = _beside(lambda: _repeat(contestant, paced, *how))
+                    beside[case.name]["hostile"] = _beside(load.result).get("statuses")
             measured[contestant.label] = {"alone": alone, "beside": beside}
             quiet = statistics.median(turn["p99_ms"] for turn in alone)
             results.say(f"  {contestant.label}: p99 {quiet:.2f} ms alone")
-            for case, (turn,) in beside.items():
-                results.say(f"    beside {case}: p99 {turn['p99_ms']:.2f} ms, {turn['p99_ms'] / quiet:.1f} times")
+            for case, turn in beside.items():
+                if late := turn.get("p99_ms"):
+                    results.say(f"    beside {case}: p99 {late:.2f} ms, {late / quiet:.1f} times")
+                else:
+                    results.say(f"    beside {case}: no answer in time")
     results.keep(
         options.directory,
         name,
