@@ -251,6 +251,7 @@ fn files_keep_to_their_bound_and_what_is_in_use_stays() {
             assert!(bytes() <= 16 << 20, "{}", bytes());
         }
     }
+    disk.flush();
     let stats = disk.stats();
     assert!(stats.kept > 20 && stats.evicted > 1000, "{stats:?}");
     assert_eq!(stats.bytes, bytes());
