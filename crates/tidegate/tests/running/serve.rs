@@ -68,6 +68,17 @@ fn a_client_that_resets_is_given_up_and_one_that_half_closes_is_answered() {
     assert_eq!(half.receive().unwrap().body, "one");
 }
 
+/// Requests that have begun since the start, by the gate's own count.
+fn begun(gate: &Gate) -> u64 {
+    let (_, metrics) = gate.ask("GET", "/metrics");
+    let counts = |line: &&str| {
+        line.starts_with("tidegate_requests_active ")
+            || line.starts_with("tidegate_requests_by_protocol_total{")
+    };
+    let number = |line: &str| line.rsplit(' ').next().and_then(|number| number.parse::<u64>().ok());
+    metrics.lines().filter(counts).filter_map(number).sum()
+}
+
 #[test]
 fn requests_beyond_a_server_s_limit_wait_their_turn() {
     let origin = Origin::start("one");
@@ -78,9 +89,10 @@ fn requests_beyond_a_server_s_limit_wait_their_turn() {
     std::thread::scope(|scope| {
         for number in 0..6 {
             let mut client = Connection::open(gate.address).unwrap();
-            client.send("/wait/100").unwrap();
-            // The next comes only when this one waits at the gate, or at the origin.
-            std::thread::sleep(std::time::Duration::from_millis(15));
+            client.send("/wait/200").unwrap();
+            eventually("the gate has it", || begun(&gate) == number + 1);
+            // From there to its place in the line it is a matter of microseconds.
+            std::thread::sleep(std::time::Duration::from_millis(30));
             let answered = answered.clone();
             scope.spawn(move || {
                 assert_eq!(client.receive().unwrap().status, 200);
